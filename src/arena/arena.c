@@ -942,7 +942,7 @@ static void find_reason(const planner *p, iron__race_plan_row *row) {
     const iron__race_plan_device *d = &p->plan->devices[row->device_index];
     const iron__contender *c = &row->contender;
     const iron__case *k = &p->plan->cases[row->case_index].c;
-    uint64_t bytes = k->op->host_bytes ? k->op->host_bytes(k) : k->op->useful_bytes(k);
+    uint64_t bytes = k->op->host_bytes ? k->op->host_bytes(k) : iron__op_useful_bytes(k);
 
     row->reason[0] = '\0';
     if (!d->is_available)
@@ -1004,7 +1004,7 @@ static bool next_candidate(const planner *p, const iron__race_plan_device *d, ca
     char lead[40]; /* of the names of the op's peers on this backend */
 
     snprintf(lead, sizeof lead, "%s.%s.", p->op->name, d->backend);
-    while (p->op->contender_at(c->contender, &row->contender)) {
+    while (iron__op_contender(p->op, c->contender, &row->contender)) {
         c->contender++;
         if (!(row->contender.backends & d->on))
             continue;
@@ -1116,7 +1116,7 @@ static void set_default_size(const planner *p, chosen_size *size) {
         has_gpu = has_gpu || d->info.is_gpu;
         cache = d->cache_bytes > cache ? d->cache_bytes : cache;
     }
-    p->op->usual_size(cache, has_gpu, element, &size->rows, &size->cols);
+    iron__op_usual_size(p->op, cache, has_gpu, element, &size->rows, &size->cols);
 }
 
 /* Without a glob a race is over everything, and each axis has its telling value only. */
@@ -1497,7 +1497,7 @@ iron_status iron_arena_at(const iron_arena *arena, size_t index, iron_arena_row 
                             .params = c->axes.text,
                             .is_peer = r->peer != NULL,
                             .reason = r->reason,
-                            .bytes = c->c.op->useful_bytes(&c->c)};
+                            .bytes = iron__op_useful_bytes(&c->c)};
     return IRON_OK;
 }
 

@@ -221,7 +221,8 @@ typedef struct iron__report_scope {
 } iron__report_scope;
 
 typedef struct iron__report_row {
-    char op[24], contender[48], backend[12], memory[16], device[96], size[40], dtype[8];
+    char op[24], contender[48], backend[12], device[96], size[40], dtype[8];
+    char memory[16];              /* the strategy; "host" on the CPU */
     char size_name[40];           /* "talk:STANDARD"; "" */
     uint32_t vocab;               /* 0 where an op has none */
     uint32_t nodes;               /* likewise */
@@ -305,11 +306,6 @@ static inline const iron__report_scope *iron__row_scope(const iron__report_row *
                                                         iron__scope scope) {
     return row->status == IRON_ROW_OK && row->scopes[scope].is_measured ? &row->scopes[scope]
                                                                         : NULL;
-}
-
-/* "host" on the CPU, where a row has no memory strategy. */
-static inline const char *iron__row_memory(const iron__report_row *row) {
-    return row->memory[0] ? row->memory : "host";
 }
 
 /* Peers: rows from plug-ins (iron/iron_peer.h).

@@ -23,13 +23,12 @@
  */
 #include "arena/arena_internal.h"
 #include "core/fail.h"
+#include "core/files.h"
 #include "core/json.h"
 #include "core/memory.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define SCHEMA "iron.arena/1"
 
@@ -53,36 +52,19 @@ typedef enum change_kind {
     CHANGES
 } change_kind;
 
-/* What identifies a row. */
-typedef struct row_key {
-    char op[24], contender[48], backend[12], memory[16], device[96], size[40], dtype[8];
-    uint32_t vocab;
-    iron__params params;
-} row_key;
-
 typedef struct comparison_row {
-    row_key key;
-    iron__scope scope; /* IRON_SCOPES: the row as a whole */
+    const iron__report_row *of; /* of the new report; of the old one if it is gone */
+    iron__scope scope;          /* IRON_SCOPES: the row as a whole */
     change_kind change;
     double old_ms, new_ms; /* medians; 0: none */
     double ratio;          /* new / old; 0: unknown */
     char reason[256];      /* details of broken, new or gone; "" */
 } comparison_row;
 
-typedef struct comparison {
-    char path[256];
-    double threshold_percent;
-    comparison_row *rows; /* owned; in the order of the new report, then those that are gone */
-    size_t row_count;
-    size_t counts[CHANGES];
-    size_t slower_count; /* slower and broken: what makes a comparison fail */
-} comparison;
-
 typedef struct old_row {
-    row_key key;
+    iron__report_row row; /* what identifies it, and its status */
     /* UINT64_MAX: the report does not say, and any number matches */
     uint64_t nodes, threads, streams;
-    iron__row_status status;
     const iron__json *samples[IRON_SCOPES]; /* arrays of 1 ... IRON_SAMPLES_MAX numbers; or NULL */
     bool is_matched;
 } old_row;
@@ -93,44 +75,29 @@ typedef struct old_report {
     size_t row_count;
 } old_report;
 
-static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
-    FILE *file = fopen(path, "rb");
-    iron_error why = {0};
-    iron_status status;
-    char *text = NULL;
-    struct stat info;
-    size_t length;
+typedef struct comparison {
+    char path[256];
+    double threshold_percent;
+    old_report old;
+    comparison_row *rows; /* owned; in the order of the new report, then those that are gone */
+    size_t row_count;
+    size_t counts[CHANGES];
+    size_t slower_count; /* slower and broken: what makes a comparison fail */
+} comparison;
 
-    if (!file)
-        return iron__fail(err, IRON_E_IO, errno, "%s cannot be opened: %s; " WHAT_TO_DO, path,
-                          strerror(errno));
-    if (fstat(fileno(file), &info) != 0 || !S_ISREG(info.st_mode)) {
-        status = iron__fail(err, IRON_E_IO, 0, "%s is not a regular file; " WHAT_TO_DO, path);
-        goto done;
-    }
-    if ((uint64_t)info.st_size > IRON_JSON_BYTES_MAX) {
-        status = iron__fail(err, IRON_E_FORMAT, 0,
-                            "%s has %lld bytes; a report may have at most %zu; " WHAT_TO_DO, path,
-                            (long long)info.st_size, IRON_JSON_BYTES_MAX);
-        goto done;
-    }
-    text = malloc((size_t)info.st_size + 1);
-    if (!text) {
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %s has %lld bytes", path,
-                            (long long)info.st_size);
-        goto done;
-    }
-    length = fread(text, 1, (size_t)info.st_size, file);
-    if (ferror(file)) {
-        status = iron__fail(err, IRON_E_IO, errno, "%s cannot be read: %s", path, strerror(errno));
-        goto done;
-    }
+static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
+    iron_error why = {0};
+    char *text = NULL;
+    size_t length = 0;
+    iron_status status =
+        iron__small_file_read(path, "report", IRON_JSON_BYTES_MAX, false, &text, &length, &why);
+
+    if (status != IRON_OK)
+        return iron__fail(err, status, why.native, "%s; " WHAT_TO_DO, why.text);
     status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
     if (status != IRON_OK)
         iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
-done:
     free(text);
-    fclose(file);
     return status;
 }
 
@@ -142,39 +109,30 @@ static void copy_text(char *to, size_t size, const char *from) {
             *to = '?';
 }
 
-/* The texts of a key. */
-typedef struct key_field {
-    const char *name;
-    size_t offset, row_offset, size; /* in row_key, and the same text in iron__report_row */
-    bool is_needed;
-} key_field;
+/* Reads the texts that identify a row. Returns the member that is missing or invalid, or NULL.
+ * Optional texts may be absent or null. */
+static const char *read_key(const iron__json *row, iron__report_row *out) {
+    const struct {
+        const char *name;
+        char *to;
+        size_t size;
+        bool is_needed;
+    } texts[] = {{"op", out->op, sizeof out->op, true},
+                 {"contender", out->contender, sizeof out->contender, true},
+                 {"backend", out->backend, sizeof out->backend, true},
+                 {"memory", out->memory, sizeof out->memory, false},
+                 {"device", out->device, sizeof out->device, false},
+                 {"size", out->size, sizeof out->size, false},
+                 {"dtype", out->dtype, sizeof out->dtype, false}};
 
-#define KEY_FIELD(name, is_needed)                                                                 \
-    {                                                                                              \
-#name, offsetof(row_key, name), offsetof(iron__report_row, name),                          \
-            sizeof((row_key *)0)->name, is_needed                                                  \
-    }
-
-static const key_field key_fields[] = {
-    KEY_FIELD(op, true),      KEY_FIELD(contender, true), KEY_FIELD(backend, true),
-    KEY_FIELD(memory, false), KEY_FIELD(device, false),   KEY_FIELD(size, false),
-    KEY_FIELD(dtype, false),
-};
-
-#define KEY_FIELDS (sizeof key_fields / sizeof key_fields[0])
-
-/* Returns the member that is missing or invalid, or NULL. Optional texts may be absent or null. */
-static const char *read_key(const iron__json *row, row_key *key) {
-    for (size_t k = 0; k < KEY_FIELDS; k++) {
-        const key_field *f = &key_fields[k];
-        const iron__json *value = iron__json_member(row, f->name);
+    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+        const iron__json *value = iron__json_member(row, texts[k].name);
         const char *text = iron__json_get_text(value);
 
-        if (value && !text && value->kind != IRON_JSON_NULL)
-            return f->name;
-        if (f->is_needed && !(text && text[0]))
-            return f->name;
-        copy_text((char *)key + f->offset, f->size, text ? text : "");
+        if ((value && !text && value->kind != IRON_JSON_NULL) ||
+            (texts[k].is_needed && !(text && text[0])))
+            return texts[k].name;
+        copy_text(texts[k].to, texts[k].size, text ? text : "");
     }
     return NULL;
 }
@@ -258,12 +216,12 @@ static bool read_case_params(const iron__json *row, iron__params *out) {
 
 /* Returns the member that is missing or invalid, or NULL. */
 static const char *read_row(const iron__json *row, old_row *out) {
-    const char *wrong = read_key(row, &out->key);
+    const char *wrong = read_key(row, &out->row);
     uint64_t vocab = 0;
 
     if (wrong)
         return wrong;
-    if (!read_status(row, &out->status))
+    if (!read_status(row, &out->row.status))
         return "status";
     if (!read_param(row, "vocab", 0, &vocab))
         return "params.vocab";
@@ -273,9 +231,9 @@ static const char *read_row(const iron__json *row, old_row *out) {
         return "params.threads";
     if (!read_param(row, "streams", UINT64_MAX, &out->streams))
         return "params.streams";
-    if (!read_case_params(row, &out->key.params))
+    if (!read_case_params(row, &out->row.params))
         return "params";
-    out->key.vocab = (uint32_t)vocab;
+    out->row.vocab = (uint32_t)vocab;
     return read_samples(row, out) ? NULL : "scopes";
 }
 
@@ -397,9 +355,9 @@ static iron_status add_change(comparison *out, const comparison_row *row, iron_e
 }
 
 /* Adds a change of the row as a whole. */
-static iron_status add_whole(comparison *out, const row_key *key, change_kind change,
+static iron_status add_whole(comparison *out, const iron__report_row *of, change_kind change,
                              const char *what, const char *reason, iron_error *err) {
-    comparison_row row = {.key = *key, .scope = IRON_SCOPES, .change = change};
+    comparison_row row = {.of = of, .scope = IRON_SCOPES, .change = change};
 
     snprintf(row.reason, sizeof row.reason, "%s%s", what, reason);
     return add_change(out, &row, err);
@@ -414,16 +372,17 @@ static const char *status_prefix(iron__row_status status) {
 
 /* Compares one scope of a row that is ok in both reports; with samples in only one of them, it is
  * new or gone. */
-static iron_status compare_scope(comparison *out, const row_key *key, iron__scope scope,
-                                 const iron__json *then, const iron__samples *now,
-                                 iron_error *err) {
-    comparison_row row = {.key = *key, .scope = scope, .change = CHANGE_NEW};
+static iron_status compare_scope(comparison *out, const iron__report_row *now, iron__scope scope,
+                                 const iron__json *then, iron_error *err) {
+    const iron__samples *samples =
+        now->scopes[scope].is_measured ? now->scopes[scope].samples : NULL;
+    comparison_row row = {.of = now, .scope = scope, .change = CHANGE_NEW};
     span old = {0}, new = {0};
 
     if (then)
         old = old_span(then);
-    if (now && now->count > 0)
-        new = span_of(now->ms, now->count);
+    if (samples && samples->count > 0)
+        new = span_of(samples->ms, samples->count);
     if (old.count == 0 && new.count == 0)
         return IRON_OK;
     row.old_ms = old.median;
@@ -439,52 +398,38 @@ static iron_status compare_scope(comparison *out, const row_key *key, iron__scop
 
 /* A row that is not ok in both reports is compared as a whole; one that is ok in neither is
  * ignored. */
-static iron_status compare_row(comparison *out, const row_key *key, const old_row *old,
-                               const iron__report_row *now, iron_error *err) {
-    static const iron__scope compared[] = {IRON_SCOPE_KERNEL, IRON_SCOPE_END_TO_END};
+static iron_status compare_row(comparison *out, const old_row *old, const iron__report_row *now,
+                               iron_error *err) {
     bool is_broken = now->status == IRON_ROW_WRONG || now->status == IRON_ROW_FAILED;
-    bool is_ok = old->status == IRON_ROW_OK && now->status == IRON_ROW_OK;
+    bool was_ok = old->row.status == IRON_ROW_OK;
 
-    for (size_t k = 0; is_ok && k < sizeof compared / sizeof compared[0]; k++) {
-        const iron__report_scope *scope = &now->scopes[compared[k]];
-
-        IRON_TRY(compare_scope(out, key, compared[k], old->samples[compared[k]],
-                               scope->is_measured ? scope->samples : NULL, err));
+    if (was_ok && now->status == IRON_ROW_OK) {
+        IRON_TRY(compare_scope(out, now, IRON_SCOPE_KERNEL, old->samples[IRON_SCOPE_KERNEL], err));
+        return compare_scope(out, now, IRON_SCOPE_END_TO_END, old->samples[IRON_SCOPE_END_TO_END],
+                             err);
     }
-    if (is_ok)
-        return IRON_OK;
-    if (old->status == IRON_ROW_OK)
-        return add_whole(out, key, is_broken ? CHANGE_BROKEN : CHANGE_GONE,
+    if (was_ok)
+        return add_whole(out, now, is_broken ? CHANGE_BROKEN : CHANGE_GONE,
                          status_prefix(now->status), now->reason, err);
     if (now->status == IRON_ROW_OK)
-        return add_whole(out, key, CHANGE_NEW, "it was ", iron__row_status_name(old->status), err);
+        return add_whole(out, now, CHANGE_NEW, "it was ", iron__row_status_name(old->row.status),
+                         err);
     return IRON_OK;
-}
-
-static row_key key_of(const iron__report_row *row) {
-    row_key key = {.vocab = row->vocab, .params = row->params};
-
-    for (const key_field *f = key_fields; f < key_fields + KEY_FIELDS; f++)
-        memcpy((char *)&key + f->offset, (const char *)row + f->row_offset, f->size);
-    return key;
-}
-
-static bool is_same_key(const row_key *a, const row_key *b) {
-    for (const key_field *f = key_fields; f < key_fields + KEY_FIELDS; f++)
-        if (strcmp((const char *)a + f->offset, (const char *)b + f->offset) != 0)
-            return false;
-    return a->vocab == b->vocab && iron__params_are_same(&a->params, &b->params);
 }
 
 static bool is_same_or_unknown(uint64_t then, uint32_t now) {
     return then == now || then == UINT64_MAX;
 }
 
-static old_row *find_old(old_report *old, const row_key *key, const iron__report_row *now) {
+static old_row *find_old(old_report *old, const iron__report_row *now) {
     for (size_t k = 0; k < old->row_count; k++) {
         old_row *row = &old->rows[k];
 
-        if (!row->is_matched && is_same_key(&row->key, key) &&
+        if (!row->is_matched && iron__rows_are_grouped(&row->row, now) &&
+            strcmp(row->row.contender, now->contender) == 0 &&
+            strcmp(row->row.backend, now->backend) == 0 &&
+            strcmp(row->row.memory, now->memory) == 0 &&
+            strcmp(row->row.device, now->device) == 0 &&
             is_same_or_unknown(row->nodes, now->nodes) &&
             is_same_or_unknown(row->threads, now->threads) &&
             is_same_or_unknown(row->streams, now->streams))
@@ -493,47 +438,44 @@ static old_row *find_old(old_report *old, const row_key *key, const iron__report
     return NULL;
 }
 
-static iron_status compare_rows(comparison *out, old_report *old, const iron__report *now,
-                                iron_error *err) {
+static iron_status compare_rows(comparison *out, const iron__report *now, iron_error *err) {
+    const old_row *end = out->old.rows + out->old.row_count;
+
     for (size_t k = 0; k < now->row_count; k++) {
         const iron__report_row *row = &now->rows[k];
-        row_key key = key_of(row);
-        old_row *then = find_old(old, &key, row);
+        old_row *then = find_old(&out->old, row);
 
-        if (then) {
+        if (then)
             then->is_matched = true;
-            IRON_TRY(compare_row(out, &key, then, row, err));
-        } else {
-            IRON_TRY(
-                add_whole(out, &key, CHANGE_NEW, status_prefix(row->status), row->reason, err));
-        }
+        IRON_TRY(
+            then ? compare_row(out, then, row, err)
+                 : add_whole(out, row, CHANGE_NEW, status_prefix(row->status), row->reason, err));
     }
-    for (size_t k = 0; k < old->row_count; k++)
-        if (!old->rows[k].is_matched)
-            IRON_TRY(add_whole(out, &old->rows[k].key, CHANGE_GONE, "it was ",
-                               iron__row_status_name(old->rows[k].status), err));
+    for (const old_row *old = out->old.rows; old < end; old++)
+        if (!old->is_matched)
+            IRON_TRY(add_whole(out, &old->row, CHANGE_GONE, "it was ",
+                               iron__row_status_name(old->row.status), err));
     return IRON_OK;
 }
 
 static void comparison_deinit(comparison *c) {
+    old_report_deinit(&c->old);
     free(c->rows);
     *c = (comparison){0};
 }
 
-/* Reads the report at `path` and compares `now` with it, kernel and end_to_end. On failure *out is
- * empty. */
+/* Reads the report at `path` and compares `now`, which must outlive *out, with it, kernel and
+ * end_to_end. On failure *out is empty. */
 static iron_status compare_reports(const char *path, const iron__report *now,
                                    double threshold_percent, comparison *out, iron_error *err) {
-    old_report old;
     iron_status status;
 
     *out = (comparison){.threshold_percent = threshold_percent};
     snprintf(out->path, sizeof out->path, "%.*s", (int)sizeof out->path - 1, path);
     IRON_FAIL_IF(!(threshold_percent >= 0 && threshold_percent <= 1e6), err, IRON_E_ARG,
                  "the threshold is %g %%; it must be 0 or more", threshold_percent);
-    IRON_TRY(old_report_read(path, &old, err));
-    status = compare_rows(out, &old, now, err);
-    old_report_deinit(&old);
+    IRON_TRY(old_report_read(path, &out->old, err));
+    status = compare_rows(out, now, err);
     if (status != IRON_OK)
         comparison_deinit(out);
     return status;
@@ -546,7 +488,7 @@ static const char *change_name(change_kind change) {
     return change < CHANGES ? names[change] : "";
 }
 
-static void print_key(const row_key *key, FILE *to) {
+static void print_key(const iron__report_row *key, FILE *to) {
     fprintf(to, "%s.%s.%s", key->op, key->backend, key->contender);
     if (key->memory[0])
         fprintf(to, " %s", key->memory);
@@ -565,7 +507,7 @@ static void print_key(const row_key *key, FILE *to) {
 
 static void print_row(const comparison_row *row, FILE *to) {
     fprintf(to, "%-8s ", change_name(row->change));
-    print_key(&row->key, to);
+    print_key(row->of, to);
     if (row->scope != IRON_SCOPES) {
         fprintf(to, ", %s:", iron__scope_name(row->scope));
         if (row->change == CHANGE_NEW)

@@ -74,15 +74,6 @@ static void read_piece(void *context, size_t index) {
     __atomic_fetch_xor(&w->result, x[0][0] ^ x[0][1], __ATOMIC_RELAXED);
 }
 
-/* Reads all of `bytes`, a multiple of 1 MiB, aligned to 16, once, on the pool's threads; returns
- * the XOR of its 64-bit words. */
-static uint64_t read_pass(iron__thread_pool *pool, const void *data, size_t bytes) {
-    work w = {.from = (char *)(uintptr_t)data, .bytes = bytes};
-
-    iron__thread_pool_run(pool, read_piece, &w, bytes / PIECE_BYTES);
-    return w.result;
-}
-
 /* A store that does not read the line first, where the instruction set has one. */
 static inline void stream(vector *to, vector value) {
 #if defined(__x86_64__)
@@ -102,11 +93,11 @@ static void write_piece(void *context, size_t index) {
             stream(&at[k + chain], value);
 }
 
-/* Writes all of it. */
-static void write_pass(iron__thread_pool *pool, void *data, size_t bytes) {
+/* Reads or writes all of `bytes`, a multiple of 1 MiB, aligned to 16, once. */
+static void run_pass(iron__thread_pool *pool, iron__task task, void *data, size_t bytes) {
     work w = {.from = data, .bytes = bytes};
 
-    iron__thread_pool_run(pool, write_piece, &w, bytes / PIECE_BYTES);
+    iron__thread_pool_run(pool, task, &w, bytes / PIECE_BYTES);
 }
 
 static void copy_piece(void *context, size_t index) {
@@ -175,9 +166,7 @@ static iron_status measure(measurement *m, const char *name, iron__task task, ir
 }
 
 static iron_status measure_all(measurement *m, iron_ceilings *out, iron_error *err) {
-    work touch = {m->buffer, NULL, m->bytes, 0};
-
-    iron__thread_pool_run(m->pools[1], write_piece, &touch, m->bytes / PIECE_BYTES);
+    run_pass(m->pools[1], write_piece, m->buffer, m->bytes);
     IRON_TRY(measure(m, "read", read_piece, &out->read, err));
     IRON_TRY(measure(m, "write", write_piece, &out->write, err));
     return measure(m, "copy", copy_piece, &out->copy, err);
@@ -226,7 +215,7 @@ typedef struct cpu_device {
     iron__race_device base;
     const iron__op_problem *problem;  /* borrowed; NULL outside begin and end */
     iron__thread_pool *pool, *single; /* all threads (borrowed); one */
-    void *flush;                      /* read before cold samples */
+    void *flush;                      /* read before cold samples; made for the first */
     size_t flush_bytes;               /* whole pieces, twice the last-level cache */
     uint64_t host_bytes;              /* of the host's memory; 0 unknown */
     uint64_t used_bytes;              /* of it, by the problem and all its contenders at once */
@@ -255,6 +244,19 @@ static iron_status run_once(cpu_contender *c, iron_error *err) {
     return IRON_OK;
 }
 
+/* Reads what empties the caches: twice, since recently used lines survive the first. */
+static iron_status flush_caches(cpu_device *d, iron_error *err) {
+    if (!d->flush) {
+        d->flush = iron__allocate_large(d->flush_bytes, err);
+        if (!d->flush)
+            return IRON_E_NOMEM;
+        run_pass(d->pool, write_piece, d->flush, d->flush_bytes); /* makes the pages real */
+    }
+    for (int k = 0; k < 2; k++)
+        run_pass(d->pool, read_piece, d->flush, d->flush_bytes);
+    return IRON_OK;
+}
+
 /* The CPU has the kernel scope only. */
 static iron_status time_passes(iron__race_contender *base, iron__scope scope, bool is_cold,
                                uint32_t passes, double *ms, iron_error *err) {
@@ -262,9 +264,8 @@ static iron_status time_passes(iron__race_contender *base, iron__scope scope, bo
     uint64_t start;
 
     (void)scope;
-    if (is_cold) /* twice: recently used lines survive the first */
-        for (int k = 0; k < 2; k++)
-            (void)read_pass(c->device->pool, c->device->flush, c->device->flush_bytes);
+    if (is_cold)
+        IRON_TRY(flush_caches(c->device, err));
     start = iron__clock_ns();
     for (uint32_t k = 0; k < passes; k++)
         IRON_TRY(run_once(c, err));
@@ -402,17 +403,11 @@ static iron_status open_device(const iron__race_plan *plan, size_t index, uint32
         .base = {.ops = &iron__race_cpu}, .pool = pool, .host_bytes = plan->host_bytes};
     d->flush_bytes = 2 * (size_t)iron__cpu_last_cache_bytes() / PIECE_BYTES * PIECE_BYTES;
     status = iron__thread_pool_create(1, iron__allocator_default(), &d->single, err);
-    if (status == IRON_OK) {
-        d->flush = iron__allocate_large(d->flush_bytes, err);
-        status = d->flush ? IRON_OK : IRON_E_NOMEM;
-    }
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = &d->base;
+    else
         close_device(&d->base);
-        return status;
-    }
-    write_pass(pool, d->flush, d->flush_bytes); /* makes the pages real */
-    *out = &d->base;
-    return IRON_OK;
+    return status;
 }
 
 static iron_status begin_problem(iron__race_device *base, const iron__op_problem *problem,

@@ -37,7 +37,6 @@
  */
 #include "arena/arena_internal.h"
 #include "core/clock.h"
-#include "core/cpu.h"
 #include "core/fail.h"
 
 #include <assert.h>
@@ -78,21 +77,17 @@ typedef struct pass_shape {
 typedef struct pass_kernels {
     iron__gpu_device *device; /* borrowed */
     iron__gpu_program *program;
-    iron__gpu_kernel *kernels[PASS_KINDS], *per_thread[PASS_KINDS];
-    iron__gpu_buffer *result; /* of reading: 4 bytes */
+    iron__gpu_kernel *kernels[2][PASS_KINDS]; /* for groups; for each thread alone */
+    iron__gpu_buffer *result;                 /* of reading: 4 bytes */
 } pass_kernels;
 
 IRON_GPU_EMBEDDED(ceilings)
 
 static const iron__gpu_image image = IRON_GPU_IMAGE(ceilings);
 
-static const struct {
-    const char *kernel, *per_thread;
-} names[PASS_KINDS] = {
-    {"ceilings_read", "ceilings_read_alone"},
-    {"ceilings_write", "ceilings_write_alone"},
-    {"ceilings_copy", "ceilings_copy_alone"},
-};
+static const char *const names[2][PASS_KINDS] = {
+    {"ceilings_read", "ceilings_write", "ceilings_copy"},
+    {"ceilings_read_alone", "ceilings_write_alone", "ceilings_copy_alone"}};
 
 /* A multiprocessor holds 2048 threads, eight groups: half of them (leaving more registers for
  * each), all, and twice as many, which balances units that fall behind. */
@@ -136,10 +131,10 @@ static iron_status pass_kernels_init(pass_kernels *p, iron__gpu_device *d, iron_
                  "%s has groups of %u threads at most; its ceilings are measured with %u",
                  d->info.name, d->info.group_threads_max, GROUP_THREADS);
     IRON_TRY(iron__gpu_program_load(d, &image, &p->program, err));
-    for (size_t k = 0; k < PASS_KINDS; k++) {
-        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].kernel, &p->kernels[k], err));
-        IRON_TRY(iron__gpu_kernel_find(d, p->program, names[k].per_thread, &p->per_thread[k], err));
-    }
+    for (size_t alone = 0; alone < 2; alone++)
+        for (size_t k = 0; k < PASS_KINDS; k++)
+            IRON_TRY(
+                iron__gpu_kernel_find(d, p->program, names[alone][k], &p->kernels[alone][k], err));
     return iron__gpu_buffer_create(d, IRON_GPU_MEMORY_DEVICE, sizeof(uint32_t), &p->result, err);
 }
 
@@ -151,7 +146,7 @@ static iron_status put_pass(pass_kernels *p, iron__gpu_queue *queue, pass_kind k
     uint32_t is_strided = shape.order == PASS_STRIDED;
     bool is_per_thread = shape.order == PASS_PER_THREAD;
     iron__gpu_arg args[4] = {IRON_GPU_BUFFER(data), IRON_GPU_VALUE(quads)};
-    iron__gpu_launch launch = {.kernel = is_per_thread ? p->per_thread[kind] : p->kernels[kind],
+    iron__gpu_launch launch = {.kernel = p->kernels[is_per_thread][kind],
                                .groups = {units * shape.groups_per_unit},
                                .threads = {GROUP_THREADS},
                                .args = args,
@@ -164,20 +159,6 @@ static iron_status put_pass(pass_kernels *p, iron__gpu_queue *queue, pass_kind k
     if (kind == PASS_WRITE)
         args[launch.arg_count++] = IRON_GPU_VALUE(value);
     return iron__gpu_run(queue, &launch, err);
-}
-
-/* Sets the result to 0, in the queue's order. */
-static iron_status reset_result(pass_kernels *p, iron__gpu_queue *queue, iron_error *err) {
-    return iron__gpu_clear(queue, p->result, 0, sizeof(uint32_t), err);
-}
-
-/* Waits for the queue and fetches the result. */
-static iron_status fetch_result(pass_kernels *p, iron__gpu_queue *queue, uint32_t *xors,
-                                iron_error *err) {
-    iron__gpu_copy copy = {.from = p->result, .to_host = xors, .bytes = sizeof *xors};
-
-    IRON_TRY(iron__gpu_copy_bytes(queue, &copy, err));
-    return iron__gpu_queue_wait(queue, err);
 }
 
 #define MIB            ((size_t)1 << 20)
@@ -326,11 +307,13 @@ static iron_status put_kernel(measurement *b, const pass *p, iron_error *err) {
 static iron_status check_reading(measurement *b, const pass *p, uint32_t expected,
                                  iron_error *err) {
     uint32_t found = 0;
+    iron__gpu_copy copy = {.from = b->passes.result, .to_host = &found, .bytes = sizeof found};
     char shape[40];
 
-    IRON_TRY(reset_result(&b->passes, b->queue, err));
+    IRON_TRY(iron__gpu_clear(b->queue, b->passes.result, 0, sizeof found, err));
     IRON_TRY(put_kernel(b, p, err));
-    IRON_TRY(fetch_result(&b->passes, b->queue, &found, err));
+    IRON_TRY(iron__gpu_copy_bytes(b->queue, &copy, err));
+    IRON_TRY(iron__gpu_queue_wait(b->queue, err));
     pass_shape_name(p->shape, shape, sizeof shape);
     IRON_FAIL_IF(found != expected, err, IRON_E_MISMATCH,
                  "%s reads wrong data (%s): the XOR of %zu bytes is %08" PRIx32 ", not %08" PRIx32,
@@ -580,7 +563,10 @@ static void tear_down(measurement *b) {
     iron__gpu_device_close(b->device);
 }
 
-static iron_status measure_all(measurement *b, iron_device_ceilings *out, iron_error *err) {
+static iron_status measure_all(measurement *b, size_t backend, uint32_t device,
+                               iron_device_ceilings *out, iron_error *err) {
+    *out = (iron_device_ceilings){.passes = PASSES};
+    IRON_TRY(set_up(b, backend, device, err));
     out->buffer_bytes = b->data->bytes;
     IRON_TRY(measure_device(b, out, err));
     IRON_TRY(measure_pageable(b, out, err));
@@ -592,12 +578,8 @@ static iron_status measure_gpu(size_t backend, uint32_t device, const iron_measu
                                iron__ceiling_sink sink, iron_device_ceilings *out,
                                iron_error *err) {
     measurement b = {.options = options, .sink = sink};
-    iron_status status;
+    iron_status status = measure_all(&b, backend, device, out, err);
 
-    *out = (iron_device_ceilings){.passes = PASSES};
-    status = set_up(&b, backend, device, err);
-    if (status == IRON_OK)
-        status = measure_all(&b, out, err);
     tear_down(&b);
     return status;
 }
@@ -645,7 +627,7 @@ typedef struct gpu_setup {
     iron__gpu_event *joined[STREAMS_MAX];
     input_buffers memories[MEMORIES];
     pass_kernels passes;
-    iron__gpu_buffer *flush; /* twice the last-level cache */
+    iron__gpu_buffer *flush; /* twice the last-level cache; NULL until something is timed */
     uint64_t used_bytes;     /* of device memory, by inputs and contenders */
     void *poison;            /* as long as an output, all bytes 0xFF */
     void *answer;            /* likewise: timed passes copy their answers here */
@@ -661,8 +643,6 @@ static iron_status flush_caches(gpu_setup *s, iron_error *err) {
 
 static iron_status fill_setup(gpu_setup *s, iron_error *err) {
     size_t output_bytes = s->problem->output_bytes;
-    size_t flush_bytes = 2 * (size_t)s->device->info.cache_bytes;
-    double ms = 0;
 
     s->poison = malloc(output_bytes);
     s->answer = malloc(output_bytes);
@@ -675,8 +655,17 @@ static iron_status fill_setup(gpu_setup *s, iron_error *err) {
         IRON_TRY(iron__gpu_event_create(s->device, &s->joined[k], err));
     }
     IRON_TRY(iron__gpu_event_create(s->device, &s->begin, err));
-    IRON_TRY(iron__gpu_event_create(s->device, &s->end, err));
+    return iron__gpu_event_create(s->device, &s->end, err);
+}
 
+/* Before the first pass is timed. */
+static iron_status prepare_timing(gpu_setup *s, iron_error *err) {
+    size_t flush_bytes = 2 * (size_t)s->device->info.cache_bytes;
+    double ms = 0;
+
+    if (s->flush)
+        return IRON_OK;
+    pass_kernels_deinit(&s->passes); /* of an attempt that failed */
     flush_bytes =
         flush_bytes > FLUSH_LEAST ? flush_bytes / PASS_BLOCK_BYTES * PASS_BLOCK_BYTES : FLUSH_LEAST;
     IRON_TRY(pass_kernels_init(&s->passes, s->device, err));
@@ -1017,6 +1006,7 @@ static iron_status time_passes(iron__race_contender *base, iron__scope scope, bo
 
     if (scope != IRON_SCOPE_KERNEL)
         return time_once(c, scope, ms, err);
+    IRON_TRY(prepare_timing(s, err));
     IRON_TRY(is_cold ? flush_caches(s, err) : put_run(c, err));
     if (s->has_event_times)
         IRON_TRY(iron__gpu_event_record(s->queues[0], s->begin, err));

@@ -85,21 +85,19 @@ const char *iron_arena_note(const char *op, iron_note note) {
     return o ? op_note(o, note) : NULL;
 }
 
-/* The op's own values of an axis: "uniform, zipf, sorted", "1, 2, 4". */
-static void list_values(const iron__axis *axis, char *text, size_t size) {
-    text[0] = '\0';
-    for (size_t k = 0; k < axis->count; k++)
-        iron__append(text, size, "%s%s", k > 0 ? ", " : "",
-                     axis->words ? axis->words[k] : iron__param_number(axis->numbers[k]).text);
-}
-
 static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) {
+    const iron__axis *of;
+
     if (index >= op->axis_count || axis->struct_size != sizeof *axis)
         return false;
-    axis->name = op->axes[index].name;
-    axis->about = op->axes[index].about;
-    list_values(&op->axes[index], axis->values, sizeof axis->values);
-    iron__axis_accepts(&op->axes[index], axis->takes, sizeof axis->takes);
+    of = &op->axes[index];
+    axis->name = of->name;
+    axis->about = of->about;
+    axis->values[0] = '\0'; /* "uniform, zipf, sorted", "1, 2, 4" */
+    for (size_t k = 0; k < of->count; k++)
+        iron__append(axis->values, sizeof axis->values, "%s%s", k > 0 ? ", " : "",
+                     of->words ? of->words[k] : iron__param_number(of->numbers[k]).text);
+    iron__axis_accepts(of, axis->takes, sizeof axis->takes);
     return true;
 }
 
@@ -119,7 +117,7 @@ static const struct {
 static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
     iron__contender row;
 
-    if (contender->struct_size != sizeof *contender || !op->contender_at(index, &row))
+    if (contender->struct_size != sizeof *contender || !iron__op_contender(op, index, &row))
         return false;
     contender->name = row.name;
     contender->idea = row.idea;
@@ -241,7 +239,7 @@ static void put_registry_op(iron_json_writer *j, const iron__op *op) {
     }
     iron_json_close(j, ']');
     iron_json_open(j, "contenders", '[');
-    for (size_t c = 0; op->contender_at(c, &row); c++) {
+    for (size_t c = 0; iron__op_contender(op, c, &row); c++) {
         iron_json_open(j, NULL, '{');
         iron_json_text(j, "name", row.name);
         iron_json_text(j, "idea", row.idea);
@@ -447,7 +445,7 @@ static void put_row(iron_json_writer *j, const iron__report_row *row) {
     iron_json_text(j, "op", row->op);
     iron_json_text(j, "contender", row->contender);
     iron_json_text(j, "backend", row->backend);
-    iron_json_text(j, "memory", iron__row_memory(row));
+    iron_json_text(j, "memory", row->memory);
     iron_json_text(j, "device", row->device);
     iron_json_text(j, "size", row->size);
     iron_json_text(j, "dtype", row->dtype);
@@ -655,11 +653,11 @@ static const char *device_number(const char *device) {
 
 /* "atax.cuda.single-pass pinned"; no memory on the CPU. */
 static short_text row_name(const iron__report_row *row) {
+    bool is_host = strcmp(row->memory, "host") == 0;
     short_text w;
 
     snprintf(w.text, sizeof w.text, "%s.%s.%s%s%s%s", row->op, row->backend, row->contender,
-             row->memory[0] && strcmp(row->memory, "host") != 0 ? " " : "",
-             strcmp(row->memory, "host") != 0 ? row->memory : "", device_number(row->device));
+             is_host ? "" : " ", is_host ? "" : row->memory, device_number(row->device));
     return plain(w.text, "");
 }
 
@@ -685,6 +683,23 @@ static short_text group_facts(const iron__report_row *row) {
              bytes_text(row->useful_bytes).text, row->vocab || facts.text[0] ? "; " : "",
              vocab.text, row->vocab && facts.text[0] ? ", " : "", facts.text);
     return plain(w.text, "");
+}
+
+/* "cuda 0: NVIDIA H200, driver 580, 132 units, 140 GiB, 1200 to 1980 MHz" */
+static short_text device_text(const iron__report_device *d) {
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "%s %u: ", d->backend, d->index);
+    if (!d->is_available) {
+        iron__append(w.text, sizeof w.text, "not raced: %s", d->reason);
+        return w;
+    }
+    iron__append(w.text, sizeof w.text, "%s, %s%s%u units, %s", d->name, d->driver,
+                 d->driver[0] ? ", " : "", d->units, bytes_text(d->memory_bytes).text);
+    if (d->clock_max)
+        iron__append(w.text, sizeof w.text, ", %u to %u MHz%s%s", d->clock_min, d->clock_max,
+                     d->throttle[0] ? ", throttled: " : "", d->throttle);
+    return w;
 }
 
 /* Is the ceiling shown in the group's table? Only those of devices that race in it: their own
@@ -1040,22 +1055,8 @@ static void put_table_machine(const layout *l, const iron__report *report) {
     snprintf(w.text, sizeof w.text, "iron %s on %s: %s, %u threads, %.16s; %s", report->version,
              host->name, host->cpu, host->threads, bytes_text(host->memory_bytes).text, host->date);
     put_sentence(l, w.text);
-    for (size_t k = 0; k < report->device_count; k++) {
-        const iron__report_device *d = &report->devices[k];
-        short_text clocks = {""};
-
-        if (d->clock_max)
-            snprintf(clocks.text, sizeof clocks.text, ", %u to %u MHz%s%s", d->clock_min,
-                     d->clock_max, d->throttle[0] ? ", throttled: " : "", d->throttle);
-        if (d->is_available)
-            snprintf(w.text, sizeof w.text, "%s %u: %s, %s%s%u units, %.16s%.140s", d->backend,
-                     d->index, d->name, d->driver, d->driver[0] ? ", " : "", d->units,
-                     bytes_text(d->memory_bytes).text, clocks.text);
-        else
-            snprintf(w.text, sizeof w.text, "%s %u: not raced: %s", d->backend, d->index,
-                     d->reason);
-        put_sentence(l, w.text);
-    }
+    for (size_t k = 0; k < report->device_count; k++)
+        put_sentence(l, device_text(&report->devices[k]).text);
 }
 
 /* A row without figures: name, status, reason. */
@@ -1247,20 +1248,8 @@ static void put_md_machine(const iron__report *report, FILE *to) {
             marked(host->compiler).text, marked(host->flags).text, marked(host->commit).text,
             marked(host->date).text);
     fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
-    for (size_t k = 0; k < report->device_count; k++) {
-        const iron__report_device *d = &report->devices[k];
-
-        fprintf(to, "- %s %u: ", marked(d->backend).text, d->index);
-        if (!d->is_available) {
-            fprintf(to, "not raced: %s\n", marked(d->reason).text);
-            continue;
-        }
-        fprintf(to, "%s, %s%s%u units, %s", marked(d->name).text, marked(d->driver).text,
-                d->driver[0] ? ", " : "", d->units, bytes_text(d->memory_bytes).text);
-        if (d->clock_max)
-            fprintf(to, ", %u to %u MHz", d->clock_min, d->clock_max);
-        fprintf(to, "%s%s\n", d->throttle[0] ? ", throttled: " : "", marked(d->throttle).text);
-    }
+    for (size_t k = 0; k < report->device_count; k++)
+        fprintf(to, "- %s\n", marked(device_text(&report->devices[k]).text).text);
     if (report->ceiling_count == 0)
         return;
     fputs("\n## Ceilings\n\n| device | ceiling | GB/s | noise | how |\n|---|---|---:|---:|---|\n",
@@ -1457,7 +1446,7 @@ static void csv_line(FILE *to, const param_names *all, const iron__report_row *r
     csv_text(to, row->op);
     csv_text(to, row->contender);
     csv_text(to, row->backend);
-    csv_text(to, iron__row_memory(row));
+    csv_text(to, row->memory);
     csv_text(to, row->device);
     csv_text(to, row->size);
     csv_text(to, row->size_name);

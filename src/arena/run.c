@@ -501,6 +501,18 @@ static iron_status show_progress(const run *r, uint64_t thousandths, iron_error 
     return IRON_OK;
 }
 
+/* The index of a device's ceiling of that name; ceiling_count if there is none. */
+static size_t find_ceiling(const iron__report *r, const iron__race_plan_device *d,
+                           const char *name) {
+    size_t at = 0;
+
+    while (at < r->ceiling_count && (strcmp(r->ceilings[at].backend, d->backend) != 0 ||
+                                     strcmp(r->ceilings[at].device, d->info.name) != 0 ||
+                                     strcmp(r->ceilings[at].name, name) != 0))
+        at++;
+    return at;
+}
+
 /* Where a ceiling becomes a row of the report. */
 typedef struct ceiling_target {
     iron_arena *arena;
@@ -513,16 +525,11 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
     const ceiling_target *target = context;
     iron__report *r = &target->arena->report;
     iron__statistics figures = iron__statistics_of(samples->ms, samples->count);
+    size_t at = find_ceiling(r, target->device, samples->name);
     iron__report_ceiling *to;
     iron__samples *kept;
-    size_t at = 0;
     double *ms;
 
-    while (at < r->ceiling_count &&
-           (strcmp(r->ceilings[at].backend, target->device->backend) != 0 ||
-            strcmp(r->ceilings[at].device, target->device->info.name) != 0 ||
-            strcmp(r->ceilings[at].name, samples->name) != 0))
-        at++;
     if (at == IRON_CEILINGS_MAX || !(figures.median > 0))
         return;
     to = &r->ceilings[at];
@@ -695,20 +702,14 @@ typedef struct answer_check {
     void *unpacked; /* as long as an answer; NULL if no row unpacks */
 } answer_check;
 
-/* Uses the peer's own check if it has one, else the op's. An answer in the contender's own order is
- * brought into the op's order first. */
+/* Uses the peer's own check if it has one, else the op's. */
 static bool check_answer(const void *context, const void *output, char *text, size_t size) {
     const answer_check *a = context;
     const iron_peer *peer = a->row->peer;
     iron_peer_case c;
 
-    if (!peer && a->row->contender.unpack) {
-        memset(a->unpacked, 0xFF, a->problem->output_bytes); /* shows what is not unpacked */
-        a->row->contender.unpack(a->problem, output, a->unpacked);
-        output = a->unpacked;
-    }
     if (!peer || !peer->check)
-        return a->problem->c.op->check(a->problem, output, text, size);
+        return iron__op_check(a->problem, &a->row->contender, output, a->unpacked, text, size);
     c = iron__peer_case(a->problem, NULL, 1);
     return peer->check(&c, output, text, size) == 0;
 }
@@ -914,16 +915,13 @@ static void fill_host(iron__report_host *host) {
 /* GB/s of the ceiling that a scope is compared with; 0: not measured. */
 static double ceiling_for(const iron__report *r, const iron__race_plan_device *d,
                           const iron__op *op, iron__scope scope) {
-    const char *name = op->bound == IRON_BOUND_COPY ? "copy" : "read";
+    bool is_kernel = scope != IRON_SCOPE_TRANSFER && scope != IRON_SCOPE_END_TO_END;
+    size_t at = find_ceiling(r, d,
+                             !is_kernel                     ? "to_device_pinned"
+                             : op->bound == IRON_BOUND_COPY ? "copy"
+                                                            : "read");
 
-    if (scope == IRON_SCOPE_TRANSFER || scope == IRON_SCOPE_END_TO_END)
-        name = "to_device_pinned";
-    for (size_t k = 0; k < r->ceiling_count; k++)
-        if (strcmp(r->ceilings[k].backend, d->backend) == 0 &&
-            strcmp(r->ceilings[k].device, d->info.name) == 0 &&
-            strcmp(r->ceilings[k].name, name) == 0)
-            return r->ceilings[k].figures.gb_s;
-    return 0;
+    return at < r->ceiling_count ? r->ceilings[at].figures.gb_s : 0;
 }
 
 static iron__report_scope scope_of(const iron__samples *warm, const iron__samples *cold,
@@ -950,7 +948,7 @@ static const char *baseline_of(const iron__case *c, const iron__race_plan_device
     const char *usual = c->op->baselines[d->is_cpu ? 0 : 1], *first = NULL;
     iron__contender row;
 
-    for (size_t k = 0; c->op->contender_at(k, &row); k++) {
+    for (size_t k = 0; iron__op_contender(c->op, k, &row); k++) {
         if (!(row.backends & d->on) || (row.suits && !row.suits(&row, c)))
             continue;
         if (strcmp(row.name, usual) == 0)
@@ -987,11 +985,11 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
         r->threads = p->contender.is_single ? 1 : a->report.host.threads;
     r->idea = p->contender.idea;
     r->is_peer = p->peer != NULL;
-    r->useful_bytes = c->op->useful_bytes(c);
+    r->useful_bytes = iron__op_useful_bytes(c);
     /* could part of the problem stay in the last-level cache from one pass to the next? */
     r->is_cache_resident = d->cache_bytes > 0 && r->useful_bytes < 4 * d->cache_bytes;
     r->is_verified = raced->is_verified;
-    r->operations = c->op->operations(c);
+    r->operations = iron__op_operations(c);
     r->passes = p->contender.passes > 0 ? p->contender.passes : 1;
     r->status = raced->status;
     memcpy(r->reason, raced->reason, sizeof r->reason);

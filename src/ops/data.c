@@ -4,6 +4,7 @@
  */
 #include "ops/data.h"
 
+#include "core/fail.h"
 #include "core/memory.h"
 
 #include <inttypes.h>
@@ -24,6 +25,8 @@ iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool, iron
     iron_status status;
 
     *out = (iron__op_problem){.c = out->c, .pool = pool};
+    out->output_bytes =
+        (size_t)out->c.rows * (size_t)out->c.cols * iron__element_bytes(out->c.element);
     status = out->c.op->fill(out, err);
     if (status != IRON_OK)
         out->c.op->unmake(out);
@@ -96,13 +99,6 @@ static void fill_f64(void *context, size_t begin, size_t end) {
         ((double *)f->data)[k] = iron__data_f64(iron__data_bits(f->base, k));
 }
 
-static void fill_u32(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t k = begin; k < end; k++)
-        ((uint32_t *)f->data)[k] = (uint32_t)(iron__data_bits(f->base, k) >> 32);
-}
-
 void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uint64_t stream,
                            iron__thread_pool *pool) {
     filling f = {array->data, iron__data_base(c->seed, stream)};
@@ -111,11 +107,42 @@ void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uin
                       c->element == IRON_F32 ? fill_f32 : fill_f64, &f);
 }
 
-void iron__data_fill_words(const iron__op_array *array, const iron__case *c, uint64_t stream,
-                           iron__thread_pool *pool) {
-    filling f = {array->data, iron__data_base(c->seed, stream)};
+/* Words that an op makes. */
+typedef struct making {
+    const iron__op_problem *problem;
+    iron__data_word word;
+    uint32_t *data;
+    uint64_t base;
+} making;
 
-    iron__data_pieces(pool, array->bytes / sizeof(uint32_t), fill_u32, &f);
+static void make_words(void *context, size_t begin, size_t end) {
+    const making *m = context;
+
+    for (size_t k = begin; k < end; k++)
+        m->data[k] = m->word(m->problem, k, iron__data_bits(m->base, k));
+}
+
+static uint32_t random_word(const iron__op_problem *problem, size_t index, uint64_t bits) {
+    (void)problem;
+    (void)index;
+    return (uint32_t)(bits >> 32);
+}
+
+iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count,
+                             iron__data_word word, iron_error *err) {
+    iron__op_array *array = &p->inputs[p->input_count++];
+    size_t stream = p->input_count;
+    making m = {.problem = p, .word = word, .base = iron__data_base(p->c.seed, stream)};
+
+    if (!word && p->c.element == IRON_U32)
+        m.word = random_word;
+    IRON_TRY(iron__data_take(array, name, count * iron__element_bytes(p->c.element), err));
+    m.data = array->data;
+    if (m.word)
+        iron__data_pieces(p->pool, count, make_words, &m);
+    else
+        iron__data_fill_reals(array, &p->c, stream, p->pool);
+    return IRON_OK;
 }
 
 typedef struct searching {

@@ -16,8 +16,9 @@
 /* Allocates a zeroed array. */
 iron_status iron__data_take(iron__op_array *array, const char *name, size_t bytes, iron_error *err);
 
-/* An op's `make`: clears *out except for its case, sets the pool, calls the op's `fill`, and
- * releases everything with the op's `unmake` if that fails. */
+/* An op's `make`: clears *out except for its case, sets the pool and an output of one element for
+ * each row and column, calls the op's `fill`, and releases everything with the op's `unmake` if
+ * that fails. */
 iron_status iron__data_make(iron__op_problem *out, iron__thread_pool *pool, iron_error *err);
 /* An op's `unmake`: releases inputs (input_count of them, also those whose data is NULL), reference
  * and own, and clears all but the case. */
@@ -47,10 +48,14 @@ static inline uint32_t iron__data_below(uint64_t bits, uint32_t limit) {
     return (uint32_t)(((bits >> 32) * limit) >> 32);
 }
 
-/* Fills an array with f32 or f64 elements, as the case says, or with random u32. */
+/* Adds an input of `count` elements: those that `word` makes of its index and of 64 random bits, or
+ * random ones of the case's type if it is NULL. Input number n uses the stream n + 1. */
+typedef uint32_t (*iron__data_word)(const iron__op_problem *problem, size_t index, uint64_t bits);
+iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count,
+                             iron__data_word word, iron_error *err);
+
+/* Fills an array with f32 or f64 elements, as the case says. */
 void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uint64_t stream,
-                           iron__thread_pool *pool);
-void iron__data_fill_words(const iron__op_array *array, const iron__case *c, uint64_t stream,
                            iron__thread_pool *pool);
 
 /* Calls piece(context, begin, end) for disjoint ranges that cover 0 ... count-1, on all threads. */

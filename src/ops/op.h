@@ -251,14 +251,20 @@ struct iron__op {
     const char *baselines[2];
     const iron__size *sizes;
     size_t size_count;
-    /* The default size for a machine with caches of so many bytes: at least 4 times as large. */
+    /* The default size of a one-dimensional op, on a CPU and with a GPU: iron__line_usual from
+     * 2^least to 2^most. Or (optional) a function for a machine with caches of so many bytes. */
+    struct {
+        uint8_t least, most;
+    } usual_log2[2];
     void (*usual_size)(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols);
-    /* The bytes that every contender must move, and the operations it must perform. */
+    /* The bytes that every contender must move, and the operations it must perform: for each of
+     * c.rows, or (optional) as a function. */
+    uint32_t bytes_each, operations_each;
     uint64_t (*useful_bytes)(const iron__case *c);
-    /* (optional; default: useful_bytes) Host memory of a problem. */
-    uint64_t (*host_bytes)(const iron__case *c);
     double (*operations)(const iron__case *c);
+    /* (optional; default: the useful bytes) Host memory of a problem. */
+    uint64_t (*host_bytes)(const iron__case *c);
     /* Checks that the op supports the case; IRON_E_ARG with a message if not. */
     iron_status (*accept)(const iron__case *c, iron_error *err);
     /* Fills *out, whose c is set; on failure nothing leaks. The pool must outlive *out. */
@@ -273,7 +279,10 @@ struct iron__op {
      * bits of its element `index`. */
     const char *output;
     uint32_t (*expected)(const iron__op_problem *problem, size_t index);
-    /* Fills *out with row number `index`; false past the last. Strings and functions are static. */
+    /* The contenders, as a table or (optional) as a function like iron__op_contender. Strings and
+     * functions are static. */
+    const iron__contender *contenders;
+    size_t contender_count;
     bool (*contender_at)(size_t index, iron__contender *out);
 };
 
@@ -289,6 +298,37 @@ static inline bool iron__row_at(const iron__contender *rows, size_t count, size_
     return true;
 }
 
+/* What an op's members or functions say. */
+
+/* Fills *out with row number `index`; false past the last. */
+static inline bool iron__op_contender(const iron__op *op, size_t index, iron__contender *out) {
+    return op->contender_at ? op->contender_at(index, out)
+                            : iron__row_at(op->contenders, op->contender_count, &index, out);
+}
+
+/* The op's check of a contender's answer, which is brought into the op's order first. `unpacked` is
+ * room for that, as long as an output; unused if the row does not unpack. */
+static inline bool iron__op_check(const iron__op_problem *p, const iron__contender *row,
+                                  const void *output, void *unpacked, char *text, size_t size) {
+    if (row->unpack) {
+        memset(unpacked, 0xFF, p->output_bytes); /* shows what is not unpacked */
+        row->unpack(p, output, unpacked);
+        output = unpacked;
+    }
+    return p->c.op->check(p, output, text, size);
+}
+
+static inline uint64_t iron__op_useful_bytes(const iron__case *c) {
+    return c->op->useful_bytes ? c->op->useful_bytes(c) : c->op->bytes_each * c->rows;
+}
+
+static inline double iron__op_operations(const iron__case *c) {
+    return c->op->operations ? c->op->operations(c) : c->op->operations_each * (double)c->rows;
+}
+
+void iron__op_usual_size(const iron__op *op, uint64_t cache_bytes, bool has_gpu,
+                         iron__element element, uint64_t *rows, uint64_t *cols);
+
 #define IRON_COUNT_OF(type, ...) (sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
 
 /* Members of an axis and of an op: lists and their lengths. */
@@ -300,6 +340,8 @@ static inline bool iron__row_at(const iron__contender *rows, size_t count, size_
     .axes = (const iron__axis[]){__VA_ARGS__}, .axis_count = IRON_COUNT_OF(iron__axis, __VA_ARGS__)
 #define IRON_SIZES(...)                                                                            \
     .sizes = (const iron__size[]){__VA_ARGS__}, .size_count = IRON_COUNT_OF(iron__size, __VA_ARGS__)
+#define IRON_CONTENDERS(table)                                                                     \
+    .contenders = (table), .contender_count = sizeof(table) / sizeof((table)[0])
 /* Sizes of a one-dimensional op, as powers of two. */
 #define IRON_LINE_SIZES(small, standard, large)                                                    \
     IRON_SIZES({"size", "SMALL", UINT64_C(1) << (small), 1, NULL},                                 \

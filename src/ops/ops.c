@@ -153,6 +153,18 @@ uint64_t iron__line_usual(uint64_t least, uint64_t most, size_t element_bytes,
     return count;
 }
 
+void iron__op_usual_size(const iron__op *op, uint64_t cache_bytes, bool has_gpu,
+                         iron__element element, uint64_t *rows, uint64_t *cols) {
+    if (op->usual_size) {
+        op->usual_size(cache_bytes, has_gpu, element, rows, cols);
+        return;
+    }
+    *rows =
+        iron__line_usual(UINT64_C(1) << op->usual_log2[has_gpu].least,
+                         UINT64_C(1) << op->usual_log2[has_gpu].most, op->bytes_each, cache_bytes);
+    *cols = 1;
+}
+
 iron_status iron__needs_threads(const iron__gpu_device *device, uint32_t threads, iron_error *err) {
     uint32_t most = device->info.group_threads_max;
 

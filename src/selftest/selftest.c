@@ -9,6 +9,7 @@
  * devices that are CPUs are tested too; they are slow in modes where every node reads every token,
  * so what such a mode may cost is limited.
  */
+#include "arena/arena_internal.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
@@ -426,8 +427,8 @@ static void test_variants(selftest *t) {
 /* Ops: every contender of every op against its op's reference, in every element type and over
  * shapes that catch loose ends: one row, one column, primes, rows that are no multiple of any
  * vector, rows too long for local memory; and with every value of the op's
- * axes. On GPUs the whole computation and the same in three parts, each twice. Outputs are poisoned
- * before each run. */
+ * axes. Contenders run as in a race, twice: outputs are poisoned before each run. On GPUs the whole
+ * computation, and the same from the host's memory in three parts. */
 
 #define PARTS   3u
 #define THREADS 3u
@@ -448,20 +449,13 @@ static const op_shape lines[] = {{1, 1, true},    {17, 1, true},     {1000, 1, t
 typedef struct trial {
     selftest *t;
     iron__thread_pool *pool;
+    iron__race_device *device;
+    bool has_begun; /* the problem is on the device */
     iron__op_problem problem;
     void *output;
     void *unpacked;  /* as long: for answers in a contender's own order */
     char params[60]; /* ", data zipf"; "" */
 } trial;
-
-/* A contender on a device, with its inputs and output. */
-typedef struct bench {
-    iron__gpu_queue *queue;
-    const iron__gpu_launcher *way;
-    iron__gpu_work *work;
-    iron__gpu_buffer *inputs[IRON_OP_INPUTS];
-    iron__gpu_data data;
-} bench;
 
 static bool begin_trial(check *c, const trial *r, const iron__contender *row, const char *way) {
     const iron__case *k = &r->problem.c;
@@ -471,124 +465,51 @@ static bool begin_trial(check *c, const trial *r, const iron__contender *row, co
                        iron__element_name(k->element), k->rows, k->cols, r->params, way);
 }
 
-/* Compares the output with the reference; fills c->difference. */
-static void judge(check *c, const trial *r, const iron__contender *row) {
-    const void *answer = r->output;
+/* Opens the contender as a race does. */
+static iron_status open_contender(trial *r, const iron__race_plan_row *row, iron__kernels *kernels,
+                                  iron__race_contender **out, iron_error *err) {
+    const iron__race_device_ops *device = r->device->ops;
 
-    if (row->unpack) {
-        memset(r->unpacked, 0xFF, r->problem.output_bytes);
-        row->unpack(&r->problem, r->output, r->unpacked);
-        answer = r->unpacked;
+    if (!r->has_begun) {
+        r->has_begun = true; /* end is called also after begin failed */
+        IRON_TRY(device->begin(r->device, &r->problem, err));
     }
-    if (r->problem.c.op->check(&r->problem, answer, c->difference, sizeof c->difference))
-        c->difference[0] = '\0';
+    return device->contender_open(r->device, row, kernels, out, err);
 }
 
-static void test_on_cpu(trial *r, const iron__contender *row) {
-    iron__cpu_work w = {.row = row, .problem = &r->problem, .pool = r->pool, .output = r->output};
-    size_t bytes = 0;
-    check c;
-
-    if (!begin_trial(&c, r, row, ""))
-        return;
-    if (row->cpu_scratch_bytes)
-        bytes = row->cpu_scratch_bytes(&r->problem, iron__thread_pool_threads(r->pool));
-    w.scratch = iron__allocate(iron__allocator_default(), bytes, 1, "scratch", &c.error);
-    if (w.scratch) {
-        memset(w.scratch, 0xFF, bytes);
-        memset(r->output, 0xFF, r->problem.output_bytes);
-        if (row->cpu_prepare)
-            row->cpu_prepare(&w);
-        row->cpu_run(&w);
-        judge(&c, r, row);
-        iron__release(iron__allocator_default(), w.scratch);
-    }
-    check_end(&c, c.error.status);
-}
-
-static iron_status set_up(bench *b, const trial *r, const iron__contender *row, iron_error *err) {
-    const iron__op_problem *p = &r->problem;
-
-    IRON_TRY(iron__gpu_queue_create(r->t->device, &b->queue, err));
-    for (size_t k = 0; k < p->input_count; k++) {
-        iron__gpu_copy copy = {.from_host = p->inputs[k].data, .bytes = p->inputs[k].bytes};
-
-        IRON_TRY(iron__gpu_buffer_create(r->t->device, IRON_GPU_MEMORY_DEVICE, p->inputs[k].bytes,
-                                         &b->inputs[k], err));
-        b->data.inputs[k] = copy.to = b->inputs[k];
-        IRON_TRY(iron__gpu_copy_bytes(b->queue, &copy, err));
-    }
-    IRON_TRY(iron__gpu_queue_wait(b->queue, err));
-    if (!b->way->fetch)
-        IRON_TRY(iron__gpu_buffer_create(r->t->device, IRON_GPU_MEMORY_DEVICE, p->output_bytes,
-                                         &b->data.output, err));
-    IRON_TRY(b->way->create(r->t->device, row, p, PARTS, &b->work, err));
-    return b->way->derive ? b->way->derive(b->work, &b->data, b->queue, err) : IRON_OK;
-}
-
-static void tear_down(bench *b) {
-    if (b->queue)
-        (void)iron__gpu_queue_wait(b->queue, NULL); /* an error now was reported before */
-    if (b->work)
-        b->way->destroy(b->work);
-    for (size_t k = 0; k < IRON_OP_INPUTS; k++)
-        iron__gpu_buffer_destroy(b->inputs[k]);
-    iron__gpu_buffer_destroy(b->data.output);
-    iron__gpu_queue_destroy(b->queue);
-}
-
-/* One run, whole or in parts, from a poisoned output to the answer on the host. */
-static iron_status run_once(bench *b, trial *r, bool in_parts, iron_error *err) {
-    size_t bytes = r->problem.output_bytes;
-    uint64_t rows = r->problem.c.rows;
-    uint32_t parts = !in_parts ? 0 : rows < PARTS ? (uint32_t)rows : PARTS;
-    iron__gpu_copy in = {.from_host = r->output, .to = b->data.output, .bytes = bytes};
-    iron__gpu_copy out = {.from = b->data.output, .to_host = r->output, .bytes = bytes};
-
-    memset(r->output, 0xFF, bytes);
-    if (b->way->spoil)
-        IRON_TRY(b->way->spoil(b->work, b->queue, err));
-    IRON_TRY(b->way->reset ? b->way->reset(b->work, b->queue, err)
-                           : iron__gpu_copy_bytes(b->queue, &in, err));
-    IRON_TRY(iron__gpu_queue_wait(b->queue, err));
-    for (uint32_t k = 0; k < parts; k++) {
-        uint64_t first = rows * k / parts;
-        iron__gpu_part part = {first, rows * (k + 1) / parts - first, k, parts};
-
-        IRON_TRY(b->way->run_part(b->work, &b->data, part, b->queue, err));
-    }
-    IRON_TRY(in_parts ? b->way->finish(b->work, &b->data, b->queue, err)
-                      : b->way->run(b->work, &b->data, b->queue, err));
-    if (b->way->fetch)
-        return b->way->fetch(b->work, b->queue, r->output, err);
-    IRON_TRY(iron__gpu_copy_bytes(b->queue, &out, err));
-    return iron__gpu_queue_wait(b->queue, err);
-}
-
-static void test_on_gpu(trial *r, const iron__contender *row) {
-    bench b = {.way = row->gpu};
+static void test_contender(trial *r, const iron__contender *row) {
+    bool has_parts =
+        r->t->device && row->gpu->run_part && !r->t->device->info.lacks[IRON_GPU_STREAMS][0];
+    iron__race_plan_row planned = {.contender = *row,
+                                   .memory = has_parts ? IRON_GPU_STREAMS : IRON_GPU_PAGEABLE};
+    iron__race_contender *contender = NULL;
     iron_status status = IRON_OK;
+    iron__kernels kernels = {0};
 
-    for (int in_parts = 0; in_parts < 2 && (!in_parts || row->gpu->run_part); in_parts++) {
+    for (int in_parts = 0; in_parts < (has_parts ? 2 : 1); in_parts++) {
+        iron__scope scope = in_parts ? IRON_SCOPE_END_TO_END : IRON_SCOPE_KERNEL;
         check c;
 
         if (!begin_trial(&c, r, row, in_parts ? ", in parts" : ""))
             continue;
-        if (!b.work)
-            status = set_up(&b, r, row, &c.error);
+        if (!contender)
+            status = open_contender(r, &planned, &kernels, &contender, &c.error);
         if (status == IRON_E_UNSUPPORTED) {
             check_skip(&c, c.error.text);
             break;
         }
         /* more than once: what an object keeps between runs must suit the next run */
         for (int turn = 0; turn < 2 && status == IRON_OK && !c.difference[0]; turn++) {
-            status = run_once(&b, r, in_parts, &c.error);
-            if (status == IRON_OK)
-                judge(&c, r, row);
+            memset(r->output, 0xFF, r->problem.output_bytes);
+            status = contender->ops->answer(contender, scope, r->output, &c.error);
+            if (status == IRON_OK && iron__op_check(&r->problem, row, r->output, r->unpacked,
+                                                    c.difference, sizeof c.difference))
+                c.difference[0] = '\0';
         }
         check_end(&c, status);
     }
-    tear_down(&b);
+    if (contender)
+        contender->ops->close(contender);
 }
 
 static bool is_tested(const trial *r, const iron__contender *row) {
@@ -616,9 +537,12 @@ static void test_case(trial *r) {
     r->unpacked = malloc(r->problem.output_bytes);
     if (!r->output || !r->unpacked)
         keep_error(r->t, &err);
-    for (size_t k = 0; r->output && r->unpacked && op->contender_at(k, &row); k++)
+    for (size_t k = 0; r->output && r->unpacked && iron__op_contender(op, k, &row); k++)
         if (is_tested(r, &row))
-            (r->t->device ? test_on_gpu : test_on_cpu)(r, &row);
+            test_contender(r, &row);
+    if (r->has_begun)
+        r->device->ops->end(r->device);
+    r->has_begun = false;
     free(r->unpacked);
     free(r->output);
     op->unmake(&r->problem);
@@ -647,12 +571,18 @@ static bool set_axes(trial *r, size_t index) {
 }
 
 static void test_ops(selftest *test) {
+    const iron__race_plan plan = {
+        .devices = {{.gpu_backend = test->backend, .index = (uint32_t)test->index}}};
+    const iron__race_device_ops *ops = test->device ? &iron__race_gpu : &iron__race_cpu;
     iron__thread_pool *pool = NULL;
+    iron__race_device *device = NULL;
     const iron__op *op;
     iron_error err;
 
-    if (iron__thread_pool_create(THREADS, iron__allocator_default(), &pool, &err) != IRON_OK) {
+    if (iron__thread_pool_create(THREADS, iron__allocator_default(), &pool, &err) != IRON_OK ||
+        ops->open(&plan, 0, PARTS, pool, &device, &err) != IRON_OK) {
         keep_error(test, &err);
+        iron__thread_pool_destroy(pool);
         return;
     }
     for (size_t at = 0; (op = iron__op_at(at)); at++) {
@@ -662,7 +592,7 @@ static void test_ops(selftest *test) {
         for (size_t k = 0; k < count * IRON_ELEMENTS; k++) {
             const op_shape *s = &sizes[k / IRON_ELEMENTS];
             iron__element element = (iron__element)(k % IRON_ELEMENTS);
-            trial r = {.t = test, .pool = pool};
+            trial r = {.t = test, .pool = pool, .device = device};
 
             if (!(op->elements & IRON_BIT(element)) || (test->is_quick && !s->is_quick))
                 continue;
@@ -676,6 +606,7 @@ static void test_ops(selftest *test) {
                 test_case(&r);
         }
     }
+    ops->close(device);
     iron__thread_pool_destroy(pool);
 }
 

@@ -48,7 +48,7 @@ static inline uint32_t *right_answer(const iron__op_problem *p, iron__thread_poo
     uint32_t *output = grab(p->output_bytes);
     iron__contender row, last = {0};
 
-    for (size_t k = 0; p->c.op->contender_at(k, &row); k++)
+    for (size_t k = 0; iron__op_contender(p->c.op, k, &row); k++)
         if (row.backends & IRON_ON_CPU)
             last = row;
     run_row(&last, p, pool, output);
@@ -61,7 +61,7 @@ static inline void assert_rows_are_right(const iron__op_problem *p, iron__thread
     iron__contender row;
     char what[64];
 
-    for (size_t k = 0; p->c.op->contender_at(k, &row); k++) {
+    for (size_t k = 0; iron__op_contender(p->c.op, k, &row); k++) {
         if (!(row.backends & IRON_ON_CPU) || (row.suits && !row.suits(&row, &p->c)))
             continue;
         run_row(&row, p, pool, output);
@@ -158,7 +158,7 @@ static inline void assert_rows_are(const iron__op *op, uint32_t backends, const 
     iron__contender row;
     size_t found = 0;
 
-    for (size_t k = 0; op->contender_at(k, &row); k++) {
+    for (size_t k = 0; iron__op_contender(op, k, &row); k++) {
         bool is_known = false;
 
         if (row.backends != backends)
@@ -183,7 +183,7 @@ static inline void assert_is_a_line(const iron__op *op, uint64_t useful_bytes, u
     assert_ptr_equal(iron__op_find(op->name), op);
     assert_true(op->is_line && op->is_resident && op->bound == IRON_BOUND_COPY);
     assert_true(op->contract[0] && op->why[0] && op->traffic[0] && op->unless[0] && op->used[0]);
-    assert_int_equal(op->useful_bytes(&c), useful_bytes * 1000);
+    assert_int_equal(iron__op_useful_bytes(&c), useful_bytes * 1000);
     assert_ok(op->accept(&c, &err), &err);
     c.rows = most;
     assert_ok(op->accept(&c, &err), &err);
@@ -207,12 +207,12 @@ static inline void assert_sizes_outgrow_caches(const iron__op *op, uint64_t gpu_
     for (uint64_t mib = 0; mib <= 1024; mib = 2 * mib + 1) {
         iron__case c = make_case(op, 0, 0, 1), on_gpu = c;
 
-        op->usual_size(mib << 20, false, op->usual, &c.rows, &c.cols);
-        op->usual_size(mib << 20, true, op->usual, &on_gpu.rows, &on_gpu.cols);
+        iron__op_usual_size(op, mib << 20, false, op->usual, &c.rows, &c.cols);
+        iron__op_usual_size(op, mib << 20, true, op->usual, &on_gpu.rows, &on_gpu.cols);
         assert_true(c.cols == 1 && on_gpu.cols == 1);
-        assert_true(op->useful_bytes(&c) >= 4 * (mib << 20));
-        assert_true(op->useful_bytes(&on_gpu) >= 4 * (mib << 20));
-        assert_true(op->useful_bytes(&on_gpu) >= gpu_mib << 20);
+        assert_true(iron__op_useful_bytes(&c) >= 4 * (mib << 20));
+        assert_true(iron__op_useful_bytes(&on_gpu) >= 4 * (mib << 20));
+        assert_true(iron__op_useful_bytes(&on_gpu) >= gpu_mib << 20);
     }
 }
 

@@ -53,7 +53,7 @@ static inline void assert_caught(const iron__op_problem *p, const void *output, 
 static inline bool has_row(const iron__op *op, const char *name, uint32_t backends) {
     iron__contender row;
 
-    for (size_t k = 0; op->contender_at(k, &row); k++)
+    for (size_t k = 0; iron__op_contender(op, k, &row); k++)
         if (strcmp(row.name, name) == 0 && (row.backends & backends))
             return true;
     return false;
@@ -65,14 +65,14 @@ static inline void assert_rows_are_complete(const iron__op *op, const char *cons
     iron__contender row;
 
     for (size_t k = 0; k < count; k++) {
-        assert_true(op->contender_at(k, &row));
+        assert_true(iron__op_contender(op, k, &row));
         assert_string_equal(row.name, names[k]);
         assert_true(row.idea && row.idea[0]);
         assert_true(row.backends == IRON_ON_CPU ? row.cpu_run != NULL : row.gpu && row.gpu->run);
         if (row.beats)
             assert_true(has_row(op, row.beats, row.backends));
     }
-    assert_false(op->contender_at(count, &row));
+    assert_false(iron__op_contender(op, count, &row));
     assert_ptr_equal(iron__op_find(op->name), op);
     assert_true(op->why && op->traffic && op->unless && op->used && op->contract);
 }

@@ -261,7 +261,7 @@ static inline void sample_row(sample *s, const sample_entry *e, const sample_siz
     snprintf(row->op, sizeof row->op, "%s", e->op);
     snprintf(row->contender, sizeof row->contender, "%s", e->contender);
     snprintf(row->backend, sizeof row->backend, "%s", e->backend);
-    snprintf(row->memory, sizeof row->memory, "%s", e->memory);
+    snprintf(row->memory, sizeof row->memory, "%s", e->memory[0] ? e->memory : "host");
     snprintf(row->device, sizeof row->device, "%s", b->device);
     snprintf(row->size, sizeof row->size, "%s", size->size);
     snprintf(row->size_name, sizeof row->size_name, "%s", size->name);

@@ -157,7 +157,7 @@ static void op_is_described(void **state) {
     assert_sizes_outgrow_caches(&iron__op_adaptive, 512);
     assert_rows_are(&iron__op_adaptive, IRON_ON_CPU, on_cpu, COUNT(on_cpu));
     assert_rows_are(&iron__op_adaptive, IRON_ON_GPU, on_gpu, COUNT(on_gpu));
-    assert_true(iron__op_adaptive.operations(&c) == 800 * 250.0);
+    assert_true(iron__op_operations(&c) == 800 * 250.0);
     for (size_t k = 0; k < COUNT(refused); k++) {
         c.at[0] = refused[k];
         assert_refused(iron__op_adaptive.accept(&c, &err), IRON_E_ARG, &err);
@@ -172,7 +172,7 @@ static void long_runs_have_estimates(void **state) {
     iron__contender row;
 
     (void)state;
-    for (size_t k = 0; iron__op_adaptive.contender_at(k, &row); k++) {
+    for (size_t k = 0; iron__op_contender(&iron__op_adaptive, k, &row); k++) {
         iron__gpu_info gpu = {.is_gpu = true};
 
         assert_non_null(row.seconds);

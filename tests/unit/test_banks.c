@@ -248,8 +248,8 @@ static void work_is_counted(void **state) {
     iron__contender row;
 
     (void)state;
-    assert_int_equal(iron__op_banks.useful_bytes(&c), 8000);
-    assert_true(iron__op_banks.operations(&c) == 2.0 * BANKS_ROUNDS * 1000);
+    assert_int_equal(iron__op_useful_bytes(&c), 8000);
+    assert_true(iron__op_operations(&c) == 2.0 * BANKS_ROUNDS * 1000);
     for (size_t k = 0; k < COUNT(ways); k++) {
         c.at[0] = ways[k][0];
         assert_true(iron__op_banks.param_at(&c, 0, &name, &value));
@@ -257,14 +257,14 @@ static void work_is_counted(void **state) {
     }
     assert_false(iron__op_banks.param_at(&c, 1, &name, &value));
     for (size_t k = 0; k < COUNT(names); k++) {
-        assert_true(iron__op_banks.contender_at(k, &row));
+        assert_true(iron__op_contender(&iron__op_banks, k, &row));
         assert_string_equal(row.name, names[k]);
         assert_int_equal(row.backends, IRON_ON_GPU);
     }
-    assert_false(iron__op_banks.contender_at(COUNT(names), &row));
-    iron__op_banks.usual_size(60 << 20, true, IRON_U32, &rows, &cols);
+    assert_false(iron__op_contender(&iron__op_banks, COUNT(names), &row));
+    iron__op_usual_size(&iron__op_banks, 60 << 20, true, IRON_U32, &rows, &cols);
     assert_true(rows * 8 >= 4 * (UINT64_C(60) << 20) && cols == 1);
-    iron__op_banks.usual_size(32 << 20, false, IRON_U32, &rows, &cols);
+    iron__op_usual_size(&iron__op_banks, 32 << 20, false, IRON_U32, &rows, &cols);
     assert_true(rows * 8 >= 4 * (UINT64_C(32) << 20) && rows * 4 <= UINT64_C(256) << 20);
 }
 

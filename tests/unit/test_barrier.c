@@ -168,7 +168,7 @@ static void cpu_rows_are_right(void **state) {
             void *output = grab(p.output_bytes);
             iron__cpu_work work = {.problem = &p, .pool = pool, .output = output};
 
-            for (size_t r = 0; iron__op_barrier.contender_at(r, &row); r++) {
+            for (size_t r = 0; iron__op_contender(&iron__op_barrier, r, &row); r++) {
                 if (!(row.backends & IRON_ON_CPU))
                     continue;
                 assert_true(!row.suits || row.suits(&row, &p.c));
@@ -187,7 +187,7 @@ static void cpu_rows_are_right(void **state) {
 static bool is_row(const char *name, size_t before) {
     iron__contender row;
 
-    for (size_t k = 0; k < before && iron__op_barrier.contender_at(k, &row); k++)
+    for (size_t k = 0; k < before && iron__op_contender(&iron__op_barrier, k, &row); k++)
         if (strcmp(row.name, name) == 0)
             return true;
     return false;
@@ -209,7 +209,7 @@ static void rows_are_complete(void **state) {
 
     (void)state;
     for (size_t k = 0; k < COUNT(want); k++) {
-        assert_true(iron__op_barrier.contender_at(k, &row));
+        assert_true(iron__op_contender(&iron__op_barrier, k, &row));
         assert_string_equal(row.name, want[k].name);
         assert_int_equal(row.backends, want[k].backends);
         assert_true(row.idea && row.idea[0]);
@@ -221,7 +221,7 @@ static void rows_are_complete(void **state) {
                              want[k].reach == 2 || want[k].reach == reach);
         }
     }
-    assert_false(iron__op_barrier.contender_at(COUNT(want), &row));
+    assert_false(iron__op_contender(&iron__op_barrier, COUNT(want), &row));
     assert_true(is_row(iron__op_barrier.baselines[0], 2) && iron__op_barrier.why[0]);
     assert_true(is_row(iron__op_barrier.baselines[1], COUNT(want)));
 }
@@ -264,14 +264,14 @@ static void work_is_counted(void **state) {
     (void)state;
     assert_int_equal(iron__op_barrier.useful_bytes(&block), 5000 * 4 + 5 * 4);
     assert_int_equal(iron__op_barrier.useful_bytes(&grid), 5000 * 4 + 8);
-    assert_true(iron__op_barrier.operations(&grid) == 5000);
+    assert_true(iron__op_operations(&grid) == 5000);
     assert_true(iron__op_barrier.param_at(&block, 0, &name, &value));
     assert_true(strcmp(name, "segment") == 0 && value == 1024);
     assert_false(iron__op_barrier.param_at(&block, 1, &name, &value));
     assert_false(iron__op_barrier.param_at(&grid, 0, &name, &value));
-    iron__op_barrier.usual_size(60 << 20, true, IRON_U32, &rows, &cols);
+    iron__op_usual_size(&iron__op_barrier, 60 << 20, true, IRON_U32, &rows, &cols);
     assert_true(rows * 4 >= UINT64_C(1) << 30 && cols == 1);
-    iron__op_barrier.usual_size(32 << 20, false, IRON_U32, &rows, &cols);
+    iron__op_usual_size(&iron__op_barrier, 32 << 20, false, IRON_U32, &rows, &cols);
     assert_true(rows * 4 >= 4 * (UINT64_C(32) << 20) && rows * 4 <= UINT64_C(256) << 20);
 }
 

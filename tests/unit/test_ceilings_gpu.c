@@ -114,16 +114,30 @@ static void in_every_shape(void (*check)(pass_shape shape, size_t quads)) {
                 check((pass_shape){groups[g], (pass_order)order}, lengths[k]);
 }
 
-static void check_read(pass_shape shape, size_t quads) {
-    uint32_t expected = 0, found = 1;
+static void clear_result(void) {
     iron_error err;
+
+    assert_ok(iron__gpu_clear(queue, passes.result, 0, sizeof(uint32_t), &err), &err);
+}
+
+static uint32_t fetch_result(void) {
+    uint32_t found = 1;
+    iron__gpu_copy copy = {.from = passes.result, .to_host = &found, .bytes = sizeof found};
+    iron_error err;
+
+    assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
+    assert_ok(iron__gpu_queue_wait(queue, &err), &err);
+    return found;
+}
+
+static void check_read(pass_shape shape, size_t quads) {
+    uint32_t expected = 0;
 
     for (size_t k = 0; k < WORDS(quads); k++)
         expected ^= before[k];
-    assert_ok(reset_result(&passes, queue, &err), &err);
+    clear_result();
     put(PASS_READ, shape, quads, 0);
-    assert_ok(fetch_result(&passes, queue, &found, &err), &err);
-    assert_int_equal(found, expected);
+    assert_int_equal(fetch_result(), expected);
 }
 
 static void reading_reads_every_word(void **state) {
@@ -135,17 +149,14 @@ static void reading_reads_every_word(void **state) {
 
 static void results_add_up(void **state) {
     pass_shape shape = {4, PASS_CONTIGUOUS};
-    uint32_t found = 1;
-    iron_error err;
 
     (void)state;
     NEED_DEVICE();
     fill_buffer();
-    assert_ok(reset_result(&passes, queue, &err), &err);
+    clear_result();
     put(PASS_READ, shape, QUADS_MAX, 0);
     put(PASS_READ, shape, QUADS_MAX, 0);
-    assert_ok(fetch_result(&passes, queue, &found, &err), &err);
-    assert_int_equal(found, 0);
+    assert_int_equal(fetch_result(), 0);
 }
 
 static void check_writing(pass_shape shape, size_t quads) {

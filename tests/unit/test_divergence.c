@@ -106,7 +106,7 @@ static void rows_suit_their_keys(void **state) {
     iron__contender row;
 
     (void)state;
-    for (size_t k = 0; iron__op_divergence.contender_at(k, &row); k++) {
+    for (size_t k = 0; iron__op_contender(&iron__op_divergence, k, &row); k++) {
         bool is_by_index = false;
 
         for (size_t j = 0; j < COUNT(by_index); j++)

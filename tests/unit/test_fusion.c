@@ -107,7 +107,7 @@ static void chains_have_their_length(void **state) {
         iron__case k = make_case(&iron__op_fusion, 1000, test_chains[c], 1);
 
         assert_int_equal(chain_of(&k)->count, c == 0 ? 2 : 6);
-        assert_true(iron__op_fusion.operations(&k) == (c == 0 ? 2000.0 : 6000.0));
+        assert_true(iron__op_operations(&k) == (c == 0 ? 2000.0 : 6000.0));
     }
 }
 

@@ -144,7 +144,7 @@ static iron__contender graph_row(void) {
     iron__contender row;
     size_t k = 0;
 
-    while (iron__op_fusion.contender_at(k, &row) && strcmp(row.name, "graph") != 0)
+    while (iron__op_contender(&iron__op_fusion, k, &row) && strcmp(row.name, "graph") != 0)
         k++;
     assert_string_equal(row.name, "graph");
     return row;

@@ -181,7 +181,7 @@ static void cpu_rows_are_right(void **state) {
             iron__op_problem p = make_line(OP, counts[c / ORDERS], (double)(c % ORDERS), c, pool);
             uint32_t *out = grab(p.output_bytes);
 
-            for (size_t k = 0; OP->contender_at(k, &row); k++) {
+            for (size_t k = 0; iron__op_contender(OP, k, &row); k++) {
                 if (!(row.backends & IRON_ON_CPU))
                     continue;
                 run_row(&row, &p, pool, out);
@@ -215,17 +215,17 @@ static void sizes_and_bytes(void **state) {
     double value = 0;
 
     (void)state;
-    OP->usual_size((uint64_t)60 << 20, true, IRON_U32, &rows, &cols);
+    iron__op_usual_size(OP, (uint64_t)60 << 20, true, IRON_U32, &rows, &cols);
     assert_true(rows == (uint64_t)1 << 27 && cols == 1);
-    OP->usual_size((uint64_t)32 << 20, false, IRON_U32, &rows, &cols);
+    iron__op_usual_size(OP, (uint64_t)32 << 20, false, IRON_U32, &rows, &cols);
     assert_true(rows * 12 >= (uint64_t)128 << 20 && rows * 12 <= (uint64_t)160 << 20);
-    OP->usual_size((uint64_t)1 << 40, false, IRON_U32, &rows, &cols);
+    iron__op_usual_size(OP, (uint64_t)1 << 40, false, IRON_U32, &rows, &cols);
     assert_true(rows * 12 <= (uint64_t)270 << 20);
-    OP->usual_size(0, false, IRON_U32, &rows, &cols);
+    iron__op_usual_size(OP, 0, false, IRON_U32, &rows, &cols);
     assert_true(rows >= (uint64_t)1 << 20 && cols == 1);
-    assert_int_equal(OP->useful_bytes(&c), 12000);
+    assert_int_equal(iron__op_useful_bytes(&c), 12000);
     c.rows = (uint64_t)1 << 30;
-    assert_int_equal(OP->useful_bytes(&c), ((uint64_t)8 << 30) + ((uint64_t)4 << 27));
+    assert_int_equal(iron__op_useful_bytes(&c), ((uint64_t)8 << 30) + ((uint64_t)4 << 27));
     assert_true(OP->param_at(&c, 0, &name, &value) && value == 0x1p27);
     assert_string_equal(name, "table");
     assert_false(OP->param_at(&c, 1, &name, &value));

@@ -89,7 +89,7 @@ static void race(const iron__op *op, uint64_t rows, double at) {
     copy.to = line;
     assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
     iron__gpu_data data = {.inputs = {line}, .output = output};
-    for (size_t k = 0; op->contender_at(k, &row); k++)
+    for (size_t k = 0; iron__op_contender(op, k, &row); k++)
         if ((row.backends & on) && (!row.suits || row.suits(&row, &p.c)))
             assert_right_every_time(&row, &p, &data);
     iron__gpu_buffer_destroy(output);

@@ -52,10 +52,10 @@ static iron__op_problem make_problem(uint64_t count, int fields, uint64_t seed,
 static float rounded(double exact) { return (float)exact; }
 
 static void convert(iron__thread_pool *pool, const float *from, float *to, size_t count,
-                    iron__data_piece piece) {
-    conversion m = {from, to, count};
+                    size_t block) {
+    conversion m = {from, to, count, block, false};
 
-    iron__data_pieces(pool, count, piece, &m);
+    iron__data_pieces(pool, count, convert_piece, &m);
 }
 
 /* The operations in the op's order. */
@@ -148,7 +148,7 @@ static void assert_wrong_answers_fail(const iron__op_problem *p) {
         assert_fails(p, wrong, 0, "particles shifted by one");
     }
     if (p->c.rows > 1 && p->c.at[0] == FIELDS_ALL) {
-        convert(p->pool, right, wrong, (size_t)p->c.rows, piece_to_soa);
+        convert(p->pool, right, wrong, (size_t)p->c.rows, (size_t)p->c.rows);
         assert_fails(p, wrong, 1, "in another layout");
     }
     assert_single_elements_count(p, right);
@@ -241,8 +241,8 @@ static void conversions_match_the_layouts(void **state) {
         const float *in = p.inputs[0].data;
         float *soa = grab(bytes), *aosoa = grab(bytes), *back = grab(bytes);
 
-        convert(pool, in, soa, count, piece_to_soa);
-        convert(pool, in, aosoa, count, piece_to_aosoa);
+        convert(pool, in, soa, count, count);
+        convert(pool, in, aosoa, count, LAYOUT_BLOCK);
         for (size_t k = 0; k < count; k++) {
             size_t first = k - k % 32, block = count - first < 32 ? count - first : 32;
 
@@ -299,7 +299,7 @@ static void every_cpu_row_is_right(void **state) {
         for (size_t s = 0; s < 2 * COUNT(counts); s++) {
             iron__op_problem p = make_problem(counts[s / 2], s % 2, s, pool);
 
-            for (size_t k = 0; iron__op_layout.contender_at(k, &row); k++)
+            for (size_t k = 0; iron__op_contender(&iron__op_layout, k, &row); k++)
                 if (row.backends & IRON_ON_CPU)
                     assert_row_is_right(&row, &p, pool);
             iron__op_layout.unmake(&p);
@@ -311,7 +311,7 @@ static void every_cpu_row_is_right(void **state) {
 static bool has_row(const char *name, uint32_t backends, size_t end) {
     iron__contender row;
 
-    for (size_t k = 0; k < end && iron__op_layout.contender_at(k, &row); k++)
+    for (size_t k = 0; k < end && iron__op_contender(&iron__op_layout, k, &row); k++)
         if ((row.backends & backends) && strcmp(row.name, name) == 0)
             return true;
     return false;
@@ -325,7 +325,7 @@ static void rows_are_complete(void **state) {
     size_t k = 0;
 
     (void)state;
-    for (; iron__op_layout.contender_at(k, &row); k++) {
+    for (; iron__op_contender(&iron__op_layout, k, &row); k++) {
         assert_true(row.idea && row.idea[0]);
         assert_true(row.beats ? has_row(row.beats, row.backends, k) : strcmp(row.name, "aos") == 0);
         assert_true(!row.gpu || !row.gpu->run_part || !row.gpu->derive);
@@ -366,12 +366,11 @@ static void sizes_are_large_enough(void **state) {
         assert_int_equal(cols, 1);
         assert_true(rows * 24 >= 4 * (cases[k].cache_mib << 20));
     }
-    assert_int_equal(iron__op_layout.useful_bytes(&all), 48000);
-    assert_int_equal(iron__op_layout.useful_bytes(&one), 8000);
+    assert_int_equal(iron__op_useful_bytes(&all), 48000);
+    assert_int_equal(iron__op_useful_bytes(&one), 8000);
     assert_int_equal(iron__op_layout.host_bytes(&all), 48000);
     assert_int_equal(iron__op_layout.host_bytes(&one), 28000);
-    assert_true(iron__op_layout.operations(&all) == 7000 &&
-                iron__op_layout.operations(&one) == 1000);
+    assert_true(iron__op_operations(&all) == 7000 && iron__op_operations(&one) == 1000);
 }
 
 static void limits_are_kept(void **state) {

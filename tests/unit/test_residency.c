@@ -194,7 +194,7 @@ static void rows_are_complete(void **state) {
     (void)state;
     assert_rows_are_complete(OP, names, COUNT(names));
     assert_true(has_row(OP, OP->baselines[1], IRON_ON_CUDA));
-    for (size_t k = 0; OP->contender_at(k, &row); k++)
+    for (size_t k = 0; iron__op_contender(OP, k, &row); k++)
         assert_int_equal(row.backends, IRON_ON_CUDA);
 }
 
@@ -205,12 +205,12 @@ static void sizes_and_limits(void **state) {
     iron_error err;
 
     (void)state;
-    OP->usual_size((uint64_t)60 << 20, true, IRON_U32, &rows, &cols);
+    iron__op_usual_size(OP, (uint64_t)60 << 20, true, IRON_U32, &rows, &cols);
     assert_true(rows == (uint64_t)1 << 28 && cols == 1);
-    OP->usual_size((uint64_t)256 << 20, true, IRON_U32, &rows, &cols);
+    iron__op_usual_size(OP, (uint64_t)256 << 20, true, IRON_U32, &rows, &cols);
     assert_true(rows * 4 >= (uint64_t)8 * 256 << 20);
     assert_ok(OP->accept(&c, &err), &err);
-    assert_int_equal(OP->useful_bytes(&c), (uint64_t)4 << 33);
+    assert_int_equal(iron__op_useful_bytes(&c), (uint64_t)4 << 33);
     c.rows++;
     assert_refused(OP->accept(&c, &err), IRON_E_ARG, &err);
     c = line_case(OP, 0, 8);

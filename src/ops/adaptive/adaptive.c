@@ -17,13 +17,11 @@
  * (one kernel each), and the op's table.
  */
 #include "core/fail.h"
-#include "core/memory.h"
 #include "ops/adaptive/kernel_params.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Multiplications and additions for one value. */
@@ -94,45 +92,28 @@ static void apply_where_nonzero(const float *in, float *out, size_t count) {
     }
 }
 
-#define STREAM   1u
 #define SCALE    0.125f
 #define ALL_BITS 4294967296.0 /* 2^32 */
 
-typedef struct filling {
-    float *in, *reference;
-    uint64_t base;
-    uint64_t below; /* an element whose lower 32 random bits are below this is not 0 */
-} filling;
+/* An element is not 0 if its lower 32 random bits are below the density's share of 2^32. */
+static uint32_t make_element(const iron__op_problem *p, size_t index, uint64_t bits) {
+    uint64_t below = (uint64_t)(density_of(&p->c) * ALL_BITS);
 
-static void fill_piece(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t k = begin; k < end; k++) {
-        uint64_t bits = iron__data_bits(f->base, k);
-
-        f->in[k] = (bits & UINT32_MAX) < f->below ? iron__data_f32(bits) * SCALE : 0.0f;
-    }
+    (void)index;
+    return (bits & UINT32_MAX) < below ? iron__data_word_of(iron__data_f32(bits) * SCALE) : 0;
 }
 
 static void compute_piece(void *context, size_t begin, size_t end) {
-    const filling *f = context;
+    const iron__op_problem *p = context;
 
-    apply_where_nonzero(f->in + begin, f->reference + begin, end - begin);
+    apply_where_nonzero((const float *)p->inputs[0].data + begin,
+                        (float *)p->reference.data + begin, end - begin);
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    size_t bytes = (size_t)p->c.rows * sizeof(float);
-    filling f = {.base = iron__data_base(p->c.seed, STREAM),
-                 .below = (uint64_t)(density_of(&p->c) * ALL_BITS)};
-
-    p->input_count = 1;
-    p->output_bytes = bytes;
-    IRON_TRY(iron__data_take(&p->inputs[0], "in", bytes, err));
-    IRON_TRY(iron__data_take(&p->reference, "reference", bytes, err));
-    f.in = p->inputs[0].data;
-    f.reference = p->reference.data;
-    iron__data_pieces(p->pool, (size_t)p->c.rows, fill_piece, &f);
-    iron__data_pieces(p->pool, (size_t)p->c.rows, compute_piece, &f);
+    IRON_TRY(iron__data_input(p, "in", (size_t)p->c.rows, make_element, err));
+    IRON_TRY(iron__data_take(&p->reference, "reference", p->output_bytes, err));
+    iron__data_pieces(p->pool, (size_t)p->c.rows, compute_piece, p);
     return IRON_OK;
 }
 
@@ -249,25 +230,8 @@ static const iron__contender contenders[] = {
      "compact", CHUNKS("adaptive_auto")},
 };
 
-#define ROWS_MAX (UINT64_C(1) << 36)
-
-static uint64_t useful_bytes(const iron__case *c) { return 2 * sizeof(float) * c->rows; }
-
 static double operations(const iron__case *c) {
     return OPERATIONS * density_of(c) * (double)c->rows;
-}
-
-/* On a GPU several times any cache, but not more: the reference takes the host a while. */
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    (void)element;
-    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 26 : 22), ROWS_MAX, 2 * sizeof(float),
-                             cache_bytes);
-    *cols = 1;
-}
-
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_adaptive = {
@@ -311,12 +275,13 @@ const iron__op iron__op_adaptive = {
                .most = 1}),
     .baselines = {"dense-always", "dense-always"},
     IRON_LINE_SIZES(16, 24, 28),
-    .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
+    /* with a GPU several times any cache, but not more: the reference takes the host a while */
+    .usual_log2 = {{22, 36}, {26, 36}},
+    .bytes_each = 2 * sizeof(float),
     .operations = operations,
-    .rows_max = ROWS_MAX,
+    .rows_max = UINT64_C(1) << 36,
     .fill = fill,
     .check = iron__line_check,
     .output = "out",
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };

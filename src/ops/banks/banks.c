@@ -10,14 +10,11 @@
  * group per tile), and the op's table.
  */
 #include "core/fail.h"
-#include "core/memory.h"
 #include "ops/banks/kernel_params.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define BANK_COUNT 32u /* of local memory; also the largest stride */
@@ -34,8 +31,6 @@ static uint32_t block_of(uint32_t stride) {
 }
 
 static uint64_t tiles_of(const iron__case *c) { return iron__kit_pieces(c->rows, BANKS_TILE); }
-
-enum { STREAM_LINE = 1 };
 
 /* All rounds over a tile in the order of the walk. The loop updates words in place: the word 32
  * steps ahead is not updated yet when it is read. The last words read copies of the first. */
@@ -70,11 +65,8 @@ static void compute_tile(void *context, size_t index) {
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    p->input_count = 1;
-    p->output_bytes = (size_t)p->c.rows * sizeof(uint32_t);
-    IRON_TRY(iron__data_take(&p->inputs[0], "line", p->output_bytes, err));
+    IRON_TRY(iron__data_input(p, "line", (size_t)p->c.rows, NULL, err));
     IRON_TRY(iron__data_take(&p->reference, "reference", p->output_bytes, err));
-    iron__data_fill_words(&p->inputs[0], &p->c, STREAM_LINE, p->pool);
     iron__thread_pool_run(p->pool, compute_tile, p, (size_t)tiles_of(&p->c));
     return IRON_OK;
 }
@@ -108,33 +100,12 @@ static const iron__contender contenders[] = {
      LAYOUT("banks_swizzled")},
 };
 
-#define ROWS_MAX (UINT64_C(1) << 38)
-
-/* 256 MiB moved on a GPU; otherwise four times the caches, at most 512 MiB. */
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    uint64_t least = UINT64_C(1) << (has_gpu ? 25 : 23);
-    uint64_t most = UINT64_C(1) << (has_gpu ? 32 : 26);
-
-    *rows = iron__line_usual(least, most, 2 * iron__element_bytes(element), cache_bytes);
-    *cols = 1;
-}
-
-static uint64_t useful_bytes(const iron__case *c) { return 2 * c->rows * sizeof(uint32_t); }
-
-/* One multiplication and one addition per word and round. */
-static double operations(const iron__case *c) { return 2.0 * BANKS_ROUNDS * (double)c->rows; }
-
 static bool param_at(const iron__case *c, size_t index, const char **name, double *value) {
     if (index > 0)
         return false;
     *name = "ways";
     *value = ways_of(stride_of(c));
     return true;
-}
-
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_banks = {
@@ -187,12 +158,12 @@ const iron__op iron__op_banks = {
     .param_at = param_at,
     .baselines = {"plain", "plain"},
     IRON_LINE_SIZES(20, 24, 27),
-    .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
-    .operations = operations,
-    .rows_max = ROWS_MAX,
+    .usual_log2 = {{23, 26}, {25, 32}},
+    .bytes_each = 2 * sizeof(uint32_t),
+    .operations_each = 2 * BANKS_ROUNDS, /* a multiplication and an addition in each round */
+    .rows_max = UINT64_C(1) << 38,
     .fill = fill,
     .check = iron__line_check,
     .output = "out",
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };

@@ -15,7 +15,6 @@
  * 0 when the contender is created, and each launch leaves it ready for the next.
  */
 #include "core/fail.h"
-#include "core/memory.h"
 #include "ops/barrier/kernel_params.h"
 #include "ops/data.h"
 #include "ops/kit.h"
@@ -42,26 +41,10 @@ static size_t output_bytes_of(const iron__case *c) {
     return is_grid_case(c) ? sizeof(uint64_t) : (size_t)segments_of(c) * sizeof(uint32_t);
 }
 
-enum { STREAM_LINE = 1 };
-
-typedef struct filling {
-    uint32_t *line;
-    uint64_t base;
-} filling;
-
-static void fill_piece(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t k = begin; k < end; k++)
-        f->line[k] = 1 + iron__data_below(iron__data_bits(f->base, k), LIMIT - 1);
-}
-
-static uint64_t sum_of(const uint32_t *line, size_t begin, size_t end) {
-    uint64_t sum = 0;
-
-    for (size_t k = begin; k < end; k++)
-        sum += line[k];
-    return sum;
+static uint32_t make_element(const iron__op_problem *p, size_t index, uint64_t bits) {
+    (void)p;
+    (void)index;
+    return 1 + iron__data_below(bits, LIMIT - 1);
 }
 
 /* A plain loop, which compilers vectorize. */
@@ -76,46 +59,49 @@ static uint32_t sum_segment(const uint32_t *line, size_t count) {
 /* The sums of a line: of its segments, or of all. */
 typedef struct summing {
     const uint32_t *line;
-    size_t rows;
     uint32_t *sums;
     _Atomic uint64_t total;
 } summing;
 
+/* Pieces begin at segments. */
 static void add_segments(void *context, size_t begin, size_t end) {
     const summing *s = context;
 
-    for (size_t k = begin; k < end; k++) {
-        size_t from = k * BARRIER_SEGMENT, left = s->rows - from;
-
-        s->sums[k] = sum_segment(s->line + from, left < BARRIER_SEGMENT ? left : BARRIER_SEGMENT);
-    }
+    for (size_t k = begin; k < end; k += BARRIER_SEGMENT)
+        s->sums[k / BARRIER_SEGMENT] =
+            sum_segment(s->line + k, end - k < BARRIER_SEGMENT ? end - k : BARRIER_SEGMENT);
 }
 
 static void add_piece(void *context, size_t begin, size_t end) {
     summing *s = context;
+    uint64_t sum = 0;
 
-    atomic_fetch_add_explicit(&s->total, sum_of(s->line, begin, end), memory_order_relaxed);
+    for (size_t k = begin; k < end; k++)
+        sum += s->line[k];
+    atomic_fetch_add_explicit(&s->total, sum, memory_order_relaxed);
+}
+
+/* The answer, on all threads of the pool, or without one on this thread. */
+static void add_all(const iron__op_problem *p, iron__thread_pool *pool, void *output) {
+    iron__data_piece piece = is_grid_case(&p->c) ? add_piece : add_segments;
+    summing s = {.line = p->inputs[0].data, .sums = output};
+    size_t rows = (size_t)p->c.rows;
+    uint64_t total;
+
+    if (pool)
+        iron__data_pieces(pool, rows, piece, &s);
+    else
+        piece(&s, 0, rows);
+    total = s.total;
+    if (is_grid_case(&p->c))
+        memcpy(output, &total, sizeof total);
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    size_t rows = (size_t)p->c.rows;
-    filling f = {.base = iron__data_base(p->c.seed, STREAM_LINE)};
-    summing s = {.rows = rows};
-
-    p->input_count = 1;
     p->output_bytes = output_bytes_of(&p->c);
-    IRON_TRY(iron__data_take(&p->inputs[0], "line", rows * sizeof(uint32_t), err));
+    IRON_TRY(iron__data_input(p, "line", (size_t)p->c.rows, make_element, err));
     IRON_TRY(iron__data_take(&p->reference, "sums", p->output_bytes, err));
-    f.line = p->inputs[0].data;
-    iron__data_pieces(p->pool, rows, fill_piece, &f);
-    s.line = f.line;
-    s.sums = p->reference.data;
-    if (is_grid_case(&p->c)) {
-        iron__data_pieces(p->pool, rows, add_piece, &s);
-        *(uint64_t *)p->reference.data = s.total;
-    } else {
-        iron__data_pieces(p->pool, (size_t)segments_of(&p->c), add_segments, &s);
-    }
+    add_all(p, p->pool, p->reference.data);
     return IRON_OK;
 }
 
@@ -140,48 +126,8 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
     return first == count;
 }
 
-static summing summing_of(const iron__cpu_work *work) {
-    return (summing){.line = work->problem->inputs[0].data,
-                     .rows = (size_t)work->problem->c.rows,
-                     .sums = work->output};
-}
-
-static void run_plain(const iron__cpu_work *work) {
-    const iron__case *c = &work->problem->c;
-    summing s = summing_of(work);
-    uint64_t sum;
-
-    if (!is_grid_case(c)) {
-        add_segments(&s, 0, (size_t)segments_of(c));
-        return;
-    }
-    sum = sum_of(s.line, 0, s.rows);
-    memcpy(work->output, &sum, sizeof sum);
-}
-
-/* Segments of one task: as many elements as a piece of the line. */
-#define TASK_SEGMENTS ((size_t)64)
-
-static void add_task(void *context, size_t index) {
-    const summing *s = context;
-    size_t all = (size_t)iron__kit_pieces(s->rows, BARRIER_SEGMENT), begin = index * TASK_SEGMENTS;
-
-    add_segments(context, begin, all - begin < TASK_SEGMENTS ? all : begin + TASK_SEGMENTS);
-}
-
-static void run_threads(const iron__cpu_work *work) {
-    const iron__case *c = &work->problem->c;
-    summing s = summing_of(work);
-    uint64_t sum;
-
-    if (!is_grid_case(c)) {
-        iron__thread_pool_run(work->pool, add_task, &s,
-                              (size_t)iron__kit_pieces(segments_of(c), TASK_SEGMENTS));
-        return;
-    }
-    iron__data_pieces(work->pool, s.rows, add_piece, &s);
-    sum = s.total;
-    memcpy(work->output, &sum, sizeof sum);
+static void run_sums(const iron__cpu_work *work) {
+    add_all(work->problem, work->row->is_single ? NULL : work->pool, work->output);
 }
 
 IRON_GPU_EMBEDDED(barrier)
@@ -314,8 +260,8 @@ static iron_status run_atomic(iron__gpu_work *work, const iron__gpu_data *data,
 #define SUMS(bytes) .buffer_bytes = (bytes), .scratch = IRON_BIT(PARTIALS)
 
 static const iron__contender contenders[] = {
-    {"plain", "one loop on one thread", NULL, IRON_ON_CPU, .cpu_run = run_plain, .is_single = true},
-    {"threads", "pieces of 256 KiB on all threads", "plain", IRON_ON_CPU, .cpu_run = run_threads},
+    {"plain", "one loop on one thread", NULL, IRON_ON_CPU, .cpu_run = run_sums, .is_single = true},
+    {"threads", "pieces of 256 KiB on all threads", "plain", IRON_ON_CPU, .cpu_run = run_sums},
     {"block-barrier", "a tree in local memory with a group barrier before each step", NULL,
      IRON_ON_GPU, BLOCK("barrier_block_barrier", BARRIER_SEGMENT)},
     {"warp-sync", "the same tree; the last warp only synchronizes with itself", "block-barrier",
@@ -340,23 +286,9 @@ static const iron__contender contenders[] = {
      GRID(set_up_groups, run_atomic, .kernels = {"barrier_atomic"})},
 };
 
-#define ROWS_MAX (UINT64_C(1) << 38)
-
-/* At least 1 GiB on a GPU; otherwise four times the caches, at most 256 MiB. */
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    uint64_t least = UINT64_C(1) << (has_gpu ? 28 : 24);
-    uint64_t most = UINT64_C(1) << (has_gpu ? 32 : 26);
-
-    *rows = iron__line_usual(least, most, iron__element_bytes(element), cache_bytes);
-    *cols = 1;
-}
-
 static uint64_t useful_bytes(const iron__case *c) {
     return c->rows * sizeof(uint32_t) + output_bytes_of(c);
 }
-
-static double operations(const iron__case *c) { return (double)c->rows; }
 
 static bool param_at(const iron__case *c, size_t index, const char **name, double *value) {
     if (index > 0 || is_grid_case(c))
@@ -364,10 +296,6 @@ static bool param_at(const iron__case *c, size_t index, const char **name, doubl
     *name = "segment";
     *value = BARRIER_SEGMENT;
     return true;
-}
-
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_barrier = {
@@ -419,11 +347,12 @@ const iron__op iron__op_barrier = {
     IRON_SIZES({"size", "SMALL", UINT64_C(1) << 16, 1, NULL},
                {"size", "MEDIUM", UINT64_C(1) << 20, 1, NULL},
                {"size", "LARGE", UINT64_C(1) << 28, 1, NULL}),
-    .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
-    .operations = operations,
-    .rows_max = ROWS_MAX,
+    .usual_log2 = {{24, 26}, {28, 32}},
+    .bytes_each = sizeof(uint32_t),
+    .useful_bytes = useful_bytes, /* and the sums */
+    .operations_each = 1,
+    .rows_max = UINT64_C(1) << 38,
     .fill = fill,
     .check = check,
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };

@@ -13,14 +13,11 @@
  * The file holds, in order: the two paths, the problem and its check, the CPU rows, the GPU rows
  * (one kernel each; they differ in the number of elements per group), and the op's table.
  */
-#include "core/fail.h"
 #include "ops/data.h"
 #include "ops/divergence/kernel_params.h"
 #include "ops/kit.h"
 #include "ops/op.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Values of the axis `keys`. */
@@ -46,33 +43,14 @@ static inline uint32_t even_path(uint32_t x) {
 
 static inline uint32_t value_of(uint32_t x) { return x & 1 ? odd_path(x) : even_path(x); }
 
-#define STREAM 1u
+static uint32_t make_element(const iron__op_problem *p, size_t index, uint64_t bits) {
+    uint32_t x = (uint32_t)(bits >> 32);
 
-typedef struct filling {
-    uint32_t *in;
-    uint64_t base;
-    bool alternates;
-} filling;
-
-static void fill_piece(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t k = begin; k < end; k++) {
-        uint32_t x = (uint32_t)(iron__data_bits(f->base, k) >> 32);
-
-        f->in[k] = f->alternates ? (x & ~UINT32_C(1)) | (uint32_t)(k & 1) : x;
-    }
+    return alternates(&p->c) ? (x & ~UINT32_C(1)) | (uint32_t)(index & 1) : x;
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    filling f = {.base = iron__data_base(p->c.seed, STREAM), .alternates = alternates(&p->c)};
-
-    p->input_count = 1;
-    p->output_bytes = (size_t)p->c.rows * sizeof(uint32_t);
-    IRON_TRY(iron__data_take(&p->inputs[0], "in", p->output_bytes, err));
-    f.in = p->inputs[0].data;
-    iron__data_pieces(p->pool, (size_t)p->c.rows, fill_piece, &f);
-    return IRON_OK;
+    return iron__data_input(p, "in", (size_t)p->c.rows, make_element, err);
 }
 
 static uint32_t expected(const iron__op_problem *problem, size_t k) {
@@ -183,25 +161,6 @@ static const iron__contender contenders[] = {
      GPU("divergence_sorted", .block = DIVERGENCE_CHUNK, .own_local_bytes = LOCAL_BYTES)},
 };
 
-#define ROWS_MAX (UINT64_C(1) << 36)
-
-static uint64_t useful_bytes(const iron__case *c) { return 2 * sizeof(uint32_t) * c->rows; }
-
-/* One path, four operations per round. */
-static double operations(const iron__case *c) { return 4.0 * DIVERGENCE_ROUNDS * (double)c->rows; }
-
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    (void)element;
-    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 26 : 24), ROWS_MAX, 2 * sizeof(uint32_t),
-                             cache_bytes);
-    *cols = 1;
-}
-
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
-}
-
 const iron__op iron__op_divergence = {
     .name = "divergence",
     .contract = "out = A(in) for odd elements, B(in) for even ones: two chains of operations",
@@ -243,13 +202,13 @@ const iron__op iron__op_divergence = {
                IRON_WORDS("alternating", "random")}),
     .baselines = {"plain", "thread-odd-even"},
     IRON_LINE_SIZES(16, 24, 28),
-    .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
-    .operations = operations,
-    .rows_max = ROWS_MAX,
+    .usual_log2 = {{24, 36}, {26, 36}},
+    .bytes_each = 2 * sizeof(uint32_t),
+    .operations_each = 4 * DIVERGENCE_ROUNDS, /* of one path */
+    .rows_max = UINT64_C(1) << 36,
     .fill = fill,
     .check = iron__line_check,
     .output = "out",
     .expected = expected,
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };

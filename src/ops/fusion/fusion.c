@@ -17,9 +17,6 @@
 #include "ops/kit.h"
 #include "ops/op.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* t is the result of the step before; for the first step it is a. */
 typedef enum chain_step {
     STEP_ADD,      /* t + b */
@@ -62,19 +59,9 @@ static inline float long_chain(float a, float b) {
     return clamped((short_chain(a, b) + b) * a) - b;
 }
 
-/* Random streams. */
-enum { STREAM_A = 1, STREAM_B = 2 };
-
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    size_t bytes = (size_t)p->c.rows * sizeof(float);
-
-    p->input_count = 2;
-    p->output_bytes = bytes;
-    IRON_TRY(iron__data_take(&p->inputs[0], "a", bytes, err));
-    IRON_TRY(iron__data_take(&p->inputs[1], "b", bytes, err));
-    iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_A, p->pool);
-    iron__data_fill_reals(&p->inputs[1], &p->c, STREAM_B, p->pool);
-    return IRON_OK;
+    IRON_TRY(iron__data_input(p, "a", (size_t)p->c.rows, NULL, err));
+    return iron__data_input(p, "b", (size_t)p->c.rows, NULL, err);
 }
 
 static uint32_t expected(const iron__op_problem *problem, size_t k) {
@@ -236,24 +223,8 @@ static const iron__contender contenders[] = {
 
 _Static_assert(STEPS <= IRON_KIT_KERNELS, "a launcher names the kernel of each step");
 
-#define ROWS_MAX (UINT64_C(1) << 36)
-
-static uint64_t useful_bytes(const iron__case *c) { return 3 * sizeof(float) * c->rows; }
-
 static double operations(const iron__case *c) {
     return (double)chain_of(c)->count * (double)c->rows;
-}
-
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    (void)element;
-    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 24), ROWS_MAX, 3 * sizeof(float),
-                             cache_bytes);
-    *cols = 1;
-}
-
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_fusion = {
@@ -295,13 +266,13 @@ const iron__op iron__op_fusion = {
                IRON_WORDS("short", "long")}),
     .baselines = {"separate", "separate"},
     IRON_LINE_SIZES(16, 24, 28),
-    .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
+    .usual_log2 = {{24, 36}, {28, 36}},
+    .bytes_each = 3 * sizeof(float),
     .operations = operations,
-    .rows_max = ROWS_MAX,
+    .rows_max = UINT64_C(1) << 36,
     .fill = fill,
     .check = iron__line_check,
     .output = "d",
     .expected = expected,
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };

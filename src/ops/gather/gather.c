@@ -37,45 +37,35 @@ typedef enum index_order {
 /* The sorted order is generated in blocks of this size; each block has its part of the table. */
 #define SORT_BLOCK ((size_t)64)
 
-/* Random streams. */
-enum { STREAM_INDEX = 1, STREAM_TABLE = 2 };
-
 static index_order order_of(const iron__case *c) { return (index_order)(int)c->at[0]; }
 
 static uint64_t table_words(const iron__case *c) {
     return c->rows < TABLE_MAX ? c->rows : TABLE_MAX;
 }
 
-typedef struct filling {
-    uint32_t *index, *table;
-    uint64_t rows, words, base;
-    index_order order;
-} filling;
-
 /* Each step is invertible, so words at different places differ. */
-static uint32_t word_at(uint64_t base, uint32_t place) {
-    uint32_t x = place * UINT32_C(0x9E3779B1) + (uint32_t)base;
+static uint32_t make_word(const iron__op_problem *p, size_t place, uint64_t bits) {
+    uint64_t base = iron__data_base(p->c.seed, 2);
+    uint32_t x = (uint32_t)place * UINT32_C(0x9E3779B1) + (uint32_t)base;
 
+    (void)bits;
     x = (x ^ x >> 15) * UINT32_C(0x85EBCA77);
     return x ^ x >> 13 ^ (uint32_t)(base >> 32);
 }
 
-static void fill_table(void *context, size_t begin, size_t end) {
-    const filling *f = context;
+/* Random order has one window, the whole table. Sorted order draws each block from its own part of
+ * the table; sort_indices sorts the blocks. */
+static uint32_t make_index(const iron__op_problem *p, size_t i, uint64_t bits) {
+    index_order order = order_of(&p->c);
+    uint64_t words = table_words(&p->c), blocks = iron__kit_pieces(p->c.rows, SORT_BLOCK);
+    uint64_t window = order == ORDER_RANDOM || words < GATHER_WINDOW ? words : GATHER_WINDOW;
+    uint64_t low = i * (words - window) / p->c.rows;
 
-    for (size_t k = begin; k < end; k++)
-        f->table[k] = word_at(f->base, (uint32_t)k);
-}
-
-/* Random order has one window, the whole table. */
-static void fill_windowed(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-    uint64_t window =
-        f->order == ORDER_RANDOM || f->words < GATHER_WINDOW ? f->words : GATHER_WINDOW;
-
-    for (size_t i = begin; i < end; i++)
-        f->index[i] = (uint32_t)(i * (f->words - window) / f->rows) +
-                      iron__data_below(iron__data_bits(f->base, i), (uint32_t)window);
+    if (order == ORDER_SORTED) {
+        low = i / SORT_BLOCK * words / blocks;
+        window = (i / SORT_BLOCK + 1) * words / blocks - low;
+    }
+    return (uint32_t)low + iron__data_below(bits, (uint32_t)window);
 }
 
 static void sort(uint32_t *values, size_t count) {
@@ -89,42 +79,19 @@ static void sort(uint32_t *values, size_t count) {
     }
 }
 
-static uint64_t count_blocks(uint64_t rows) { return (rows + SORT_BLOCK - 1) / SORT_BLOCK; }
+/* Pieces begin at blocks. */
+static void sort_indices(void *context, size_t begin, size_t end) {
+    uint32_t *index = ((const iron__op_problem *)context)->inputs[0].data;
 
-/* Blocks begin ... end-1: each draws from its own part of the table, in ascending order. */
-static void fill_sorted(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-    uint64_t blocks = count_blocks(f->rows);
-
-    for (size_t b = begin; b < end; b++) {
-        uint64_t low = b * f->words / blocks, high = (b + 1) * f->words / blocks;
-        size_t first = b * SORT_BLOCK, left = (size_t)f->rows - first;
-        size_t count = left < SORT_BLOCK ? left : SORT_BLOCK;
-
-        for (size_t i = first; i < first + count; i++)
-            f->index[i] = (uint32_t)low +
-                          iron__data_below(iron__data_bits(f->base, i), (uint32_t)(high - low));
-        sort(f->index + first, count);
-    }
+    for (size_t k = begin; k < end; k += SORT_BLOCK)
+        sort(index + k, end - k < SORT_BLOCK ? end - k : SORT_BLOCK);
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    filling f = {.rows = p->c.rows, .words = table_words(&p->c), .order = order_of(&p->c)};
-
-    p->input_count = 2;
-    p->output_bytes = (size_t)p->c.rows * sizeof(uint32_t);
-    IRON_TRY(iron__data_take(&p->inputs[0], "index", p->output_bytes, err));
-    IRON_TRY(iron__data_take(&p->inputs[1], "table", (size_t)f.words * sizeof(uint32_t), err));
-    f.index = p->inputs[0].data;
-    f.table = p->inputs[1].data;
-    f.base = iron__data_base(p->c.seed, STREAM_INDEX);
-    if (f.order == ORDER_SORTED)
-        iron__data_pieces(p->pool, (size_t)count_blocks(f.rows), fill_sorted, &f);
-    else
-        iron__data_pieces(p->pool, (size_t)f.rows, fill_windowed, &f);
-    f.base = iron__data_base(p->c.seed, STREAM_TABLE);
-    iron__data_pieces(p->pool, (size_t)f.words, fill_table, &f);
-    return IRON_OK;
+    IRON_TRY(iron__data_input(p, "index", (size_t)p->c.rows, make_index, err));
+    if (order_of(&p->c) == ORDER_SORTED)
+        iron__data_pieces(p->pool, (size_t)p->c.rows, sort_indices, p);
+    return iron__data_input(p, "table", (size_t)table_words(&p->c), make_word, err);
 }
 
 typedef struct arrays {
@@ -187,13 +154,6 @@ typedef struct workspace {
     uint32_t starts[BUCKETS];
 } workspace;
 
-typedef struct pass {
-    const uint32_t *index, *table;
-    uint32_t *output;
-    size_t rows, strips;
-    workspace *workspaces;
-} pass;
-
 /* One strip per thread, but no more than there are blocks. */
 static size_t count_strips(const iron__op_problem *problem, uint32_t threads) {
     size_t blocks = (size_t)((problem->c.rows + BLOCK - 1) / BLOCK);
@@ -236,29 +196,24 @@ static void sort_block(workspace *w, const uint32_t *index, size_t count) {
 }
 
 static void run_strip(void *context, size_t strip) {
-    const pass *p = context;
-    size_t blocks = (p->rows + BLOCK - 1) / BLOCK;
+    const iron__cpu_work *work = context;
+    const arrays a = arrays_of(work->problem, work->output);
+    size_t strips = count_strips(work->problem, iron__thread_pool_threads(work->pool));
+    size_t rows = (size_t)work->problem->c.rows, blocks = (rows + BLOCK - 1) / BLOCK;
+    workspace *w = (workspace *)work->scratch + strip;
 
-    for (size_t b = blocks * strip / p->strips; b < blocks * (strip + 1) / p->strips; b++) {
-        size_t first = b * BLOCK, count = p->rows - first < BLOCK ? p->rows - first : BLOCK;
-        workspace *w = &p->workspaces[strip];
+    for (size_t b = blocks * strip / strips; b < blocks * (strip + 1) / strips; b++) {
+        size_t first = b * BLOCK, count = rows - first < BLOCK ? rows - first : BLOCK;
 
-        sort_block(w, p->index + first, count);
+        sort_block(w, a.index + first, count);
         for (size_t k = 0; k < count; k++)
-            p->output[first + w->entries[k].place] = p->table[w->entries[k].index];
+            a.output[first + w->entries[k].place] = a.table[w->entries[k].index];
     }
 }
 
 static void run_sorted(const iron__cpu_work *work) {
-    const iron__op_problem *problem = work->problem;
-    pass p = {.index = problem->inputs[0].data,
-              .table = problem->inputs[1].data,
-              .output = work->output,
-              .rows = (size_t)problem->c.rows,
-              .strips = count_strips(problem, iron__thread_pool_threads(work->pool)),
-              .workspaces = work->scratch};
-
-    iron__thread_pool_run(work->pool, run_strip, &p, p.strips);
+    iron__thread_pool_run(work->pool, run_strip, (void *)(uintptr_t)work,
+                          count_strips(work->problem, iron__thread_pool_threads(work->pool)));
 }
 
 IRON_GPU_EMBEDDED(gather)
@@ -346,7 +301,6 @@ static const iron__contender contenders[] = {
      GPU("gather_sorted", GATHER_SORTED_THREADS, GATHER_SORTED_BLOCK, .run = iron__kit_run)},
 };
 
-#define ROWS_MAX  (UINT64_C(1) << 33)
 #define GPU_ROWS  (UINT64_C(1) << 27)
 #define CPU_LEAST (UINT64_C(4) << 20)
 #define CPU_MOST  (UINT64_C(22) << 20)
@@ -368,17 +322,10 @@ static uint64_t useful_bytes(const iron__case *c) {
     return (2 * c->rows + table_words(c)) * sizeof(uint32_t);
 }
 
-/* One lookup per element. */
-static double operations(const iron__case *c) { return (double)c->rows; }
-
 static bool param_at(const iron__case *c, size_t index, const char **name, double *value) {
     *name = "table";
     *value = (double)table_words(c);
     return index == 0;
-}
-
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
 }
 
 const iron__op iron__op_gather = {
@@ -424,9 +371,9 @@ const iron__op iron__op_gather = {
     IRON_LINE_SIZES(22, 27, 29),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
-    .operations = operations,
-    .rows_max = ROWS_MAX,
+    .operations_each = 1, /* lookup */
+    .rows_max = UINT64_C(1) << 33,
     .fill = fill,
     .check = check,
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };

@@ -16,7 +16,6 @@
  * The file holds, in order: conversions between layouts, the problem and its check, the CPU rows
  * (three layouts on one thread and on all), the GPU rows, and the op's table.
  */
-#include "core/fail.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/layout/kernel_params.h"
@@ -28,167 +27,86 @@
 /* The axis `fields`: whether a step touches x alone. */
 static bool is_one_field(const iron__case *c) { return c->at[0] != 0; }
 
-/* Index of a particle's x in an aosoa, and the distance to its next field. */
-typedef struct spot {
-    size_t at, pitch;
-} spot;
-
-static spot spot_of(size_t particle, size_t count) {
-    size_t first = particle / LAYOUT_BLOCK * LAYOUT_BLOCK, left = count - first;
-
-    return (spot){.at = first * LAYOUT_FIELDS + particle % LAYOUT_BLOCK,
-                  .pitch = left < LAYOUT_BLOCK ? left : LAYOUT_BLOCK};
-}
-
-/* A conversion between the op's order and another one. */
+/* A conversion between the op's order and blocks of particles with an array per field: aosoa, or,
+ * with one block for all particles, soa. */
 typedef struct conversion {
     const float *from;
     float *to;
-    size_t count;
+    size_t count, block;
+    bool is_back; /* to the op's order */
 } conversion;
 
-static void piece_to_soa(void *context, size_t begin, size_t end) {
-    const conversion *m = context;
-
-    for (size_t k = begin; k < end; k++)
-        for (size_t f = 0; f < LAYOUT_FIELDS; f++)
-            m->to[f * m->count + k] = m->from[k * LAYOUT_FIELDS + f];
-}
-
-static void piece_to_aosoa(void *context, size_t begin, size_t end) {
+static void convert_piece(void *context, size_t begin, size_t end) {
     const conversion *m = context;
 
     for (size_t k = begin; k < end; k++) {
-        spot s = spot_of(k, m->count);
+        size_t first = k / m->block * m->block, left = m->count - first;
+        size_t pitch = left < m->block ? left : m->block; /* from field to field */
 
-        for (size_t f = 0; f < LAYOUT_FIELDS; f++)
-            m->to[s.at + f * s.pitch] = m->from[k * LAYOUT_FIELDS + f];
+        for (size_t f = 0; f < LAYOUT_FIELDS; f++) {
+            size_t plain = k * LAYOUT_FIELDS + f;
+            size_t own = first * LAYOUT_FIELDS + k - first + f * pitch;
+
+            m->to[m->is_back ? plain : own] = m->from[m->is_back ? own : plain];
+        }
     }
-}
-
-static void piece_from_soa(void *context, size_t begin, size_t end) {
-    const conversion *m = context;
-
-    for (size_t k = begin; k < end; k++)
-        for (size_t f = 0; f < LAYOUT_FIELDS; f++)
-            m->to[k * LAYOUT_FIELDS + f] = m->from[f * m->count + k];
-}
-
-static void piece_from_aosoa(void *context, size_t begin, size_t end) {
-    const conversion *m = context;
-
-    for (size_t k = begin; k < end; k++) {
-        spot s = spot_of(k, m->count);
-
-        for (size_t f = 0; f < LAYOUT_FIELDS; f++)
-            m->to[k * LAYOUT_FIELDS + f] = m->from[s.at + f * s.pitch];
-    }
-}
-
-static void copy_piece(void *context, size_t begin, size_t end) {
-    const conversion *m = context;
-
-    memcpy(m->to + begin, m->from + begin, (end - begin) * sizeof(float));
 }
 
 /* Converts an answer to the op's order. One field is in the order of particles in every layout. */
-static void unpack(const iron__op_problem *problem, const void *from, void *to,
-                   iron__data_piece all_fields) {
-    conversion m = {from, to, (size_t)problem->c.rows};
+static void unpack(const iron__op_problem *p, const void *from, void *to, size_t block) {
+    conversion m = {from, to, (size_t)p->c.rows, block, true};
 
-    iron__data_pieces(problem->pool, m.count, is_one_field(&problem->c) ? copy_piece : all_fields,
-                      &m);
+    if (is_one_field(&p->c))
+        memcpy(to, from, m.count * sizeof(float));
+    else
+        iron__data_pieces(p->pool, m.count, convert_piece, &m);
 }
 
 static void unpack_soa(const iron__op_problem *problem, const void *own_order, void *output) {
-    unpack(problem, own_order, output, piece_from_soa);
+    unpack(problem, own_order, output, (size_t)problem->c.rows);
 }
 
 static void unpack_aosoa(const iron__op_problem *problem, const void *own_order, void *output) {
-    unpack(problem, own_order, output, piece_from_aosoa);
+    unpack(problem, own_order, output, LAYOUT_BLOCK);
 }
-
-#define STREAM_PARTICLES 1
 
 _Static_assert(sizeof(layout_particle) == LAYOUT_FIELDS * sizeof(float), "no gaps");
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
     size_t count = (size_t)p->c.rows;
 
-    p->input_count = 1;
     p->output_bytes = count * (is_one_field(&p->c) ? sizeof(float) : sizeof(layout_particle));
-    IRON_TRY(iron__data_take(&p->inputs[0], "particles", count * sizeof(layout_particle), err));
-    iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_PARTICLES, p->pool);
-    return IRON_OK;
+    return iron__data_input(p, "particles", count * LAYOUT_FIELDS, NULL, err);
 }
 
-typedef struct comparison {
-    const float *from, *is;
-    bool is_one;
-} comparison;
+/* The bits of word k of the answer: a field of a particle, or the x of particle k. */
+static uint32_t expected(const iron__op_problem *problem, size_t k) {
+    const float *all = problem->inputs[0].data, *particle = all + k / LAYOUT_FIELDS * LAYOUT_FIELDS;
+    size_t field = k % LAYOUT_FIELDS, axis = field % 3;
+    float speed = particle[3 + axis] - (axis == 2 ? LAYOUT_FALL : 0.0f);
+    float distance = speed * LAYOUT_DT;
 
-/* Computes the expected fields of particle `index`: all six, or x alone. Returns their number; the
- * rest is 0. */
-static size_t compute(const comparison *c, size_t index, float should_be[LAYOUT_FIELDS]) {
-    const float *p = c->from + index * LAYOUT_FIELDS;
-    float speeds[3] = {p[3], p[4], p[5] - LAYOUT_FALL};
-
-    memset(should_be, 0, LAYOUT_FIELDS * sizeof *should_be);
-    if (c->is_one) {
-        should_be[0] = p[0] + LAYOUT_SHIFT;
-        return 1;
-    }
-    for (size_t k = 0; k < 3; k++) {
-        float distance = speeds[k] * LAYOUT_DT;
-
-        should_be[k] = p[k] + distance;
-        should_be[3 + k] = speeds[k];
-    }
-    return LAYOUT_FIELDS;
-}
-
-/* The first field that differs bit by bit, or `fields`. */
-static size_t first_field(const float *is, const float *should_be, size_t fields) {
-    size_t k = 0;
-
-    while (k < fields && iron__data_word_of(is[k]) == iron__data_word_of(should_be[k]))
-        k++;
-    return k;
-}
-
-static bool differs(const void *context, size_t index) {
-    const comparison *c = context;
-    float should_be[LAYOUT_FIELDS];
-    size_t fields = compute(c, index, should_be);
-
-    return first_field(c->is + index * fields, should_be, fields) < fields;
+    if (is_one_field(&problem->c))
+        return iron__data_word_of(all[k * LAYOUT_FIELDS] + LAYOUT_SHIFT);
+    return iron__data_word_of(field < 3 ? particle[axis] + distance : speed);
 }
 
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
     static const char *const names[] = {"x", "y", "z", "vx", "vy", "vz"};
-    comparison c = {problem->inputs[0].data, output, is_one_field(&problem->c)};
-    size_t count = (size_t)problem->c.rows, fields, field;
-    size_t first = iron__data_first(problem->pool, count, differs, &c);
-    float should_be[LAYOUT_FIELDS];
-    const float *is;
+    size_t fields = is_one_field(&problem->c) ? 1 : LAYOUT_FIELDS;
+    size_t count = (size_t)problem->c.rows * fields;
+    size_t first = iron__data_first_word(problem, output, count);
+    uint32_t bits;
+    float should_be;
 
     if (first == count)
         return true;
-    fields = compute(&c, first, should_be);
-    is = c.is + first * fields;
-    field = first_field(is, should_be, fields);
-    snprintf(text, size, "%s of particle %zu is %.9g, should be %.9g", names[field], first,
-             (double)is[field], (double)should_be[field]);
+    bits = expected(problem, first);
+    memcpy(&should_be, &bits, sizeof should_be);
+    snprintf(text, size, "%s of particle %zu is %.9g, should be %.9g", names[first % fields],
+             first / fields, (double)((const float *)output)[first], (double)should_be);
     return false;
 }
-
-/* The work of a CPU row, divided into pieces of particles. */
-typedef struct job {
-    const float *from; /* in the row's layout */
-    float *to;
-    size_t count;
-    bool is_one;
-} job;
 
 /* fall is subtracted from the speed; v - 0 is v, bit for bit. */
 static inline void step_axis(const float *restrict at, const float *restrict speed,
@@ -228,77 +146,61 @@ static void step_aos(const layout_particle *restrict from, layout_particle *rest
     }
 }
 
-static void piece_of_aos(void *context, size_t begin, size_t end) {
-    const job *j = context;
-    const layout_particle *from = (const layout_particle *)j->from;
+static void piece_of_aos(const iron__cpu_work *w, size_t begin, size_t end) {
+    const layout_particle *from = w->problem->inputs[0].data;
+    float *to = w->output;
 
-    if (!j->is_one) {
-        step_aos(from + begin, (layout_particle *)j->to + begin, end - begin);
+    if (!is_one_field(&w->problem->c)) {
+        step_aos(from + begin, (layout_particle *)w->output + begin, end - begin);
         return;
     }
     for (size_t k = begin; k < end; k++)
-        j->to[k] = from[k].x + LAYOUT_SHIFT;
+        to[k] = from[k].x + LAYOUT_SHIFT;
 }
 
-static void piece_of_soa(void *context, size_t begin, size_t end) {
-    const job *j = context;
+static void piece_of_soa(const iron__cpu_work *w, size_t begin, size_t end) {
+    const float *from = (const float *)w->scratch + begin;
+    float *to = (float *)w->output + begin;
 
-    if (j->is_one)
-        shift(j->from + begin, j->to + begin, end - begin);
+    if (is_one_field(&w->problem->c))
+        shift(from, to, end - begin);
     else
-        step_fields(j->from + begin, j->to + begin, j->count, end - begin);
+        step_fields(from, to, (size_t)w->problem->c.rows, end - begin);
 }
 
 /* Complete blocks have a length that the compiler knows. Pieces begin at blocks. */
-static void piece_of_aosoa(void *context, size_t begin, size_t end) {
-    const job *j = context;
+static void piece_of_aosoa(const iron__cpu_work *w, size_t begin, size_t end) {
+    bool is_one = is_one_field(&w->problem->c);
 
     for (size_t k = begin; k < end; k += LAYOUT_BLOCK) {
-        size_t at = k * LAYOUT_FIELDS, left = j->count - k;
+        size_t at = k * LAYOUT_FIELDS, left = (size_t)w->problem->c.rows - k;
+        const float *from = (const float *)w->scratch + at;
+        float *to = (float *)w->output + (is_one ? k : at);
 
-        if (left >= LAYOUT_BLOCK && j->is_one)
-            shift(j->from + at, j->to + k, LAYOUT_BLOCK);
+        if (left >= LAYOUT_BLOCK && is_one)
+            shift(from, to, LAYOUT_BLOCK);
         else if (left >= LAYOUT_BLOCK)
-            step_fields(j->from + at, j->to + at, LAYOUT_BLOCK, LAYOUT_BLOCK);
-        else if (j->is_one)
-            shift(j->from + at, j->to + k, left);
+            step_fields(from, to, LAYOUT_BLOCK, LAYOUT_BLOCK);
+        else if (is_one)
+            shift(from, to, left);
         else
-            step_fields(j->from + at, j->to + at, left, left);
+            step_fields(from, to, left, left);
     }
 }
-
-static void run(const iron__cpu_work *work, const void *from, iron__data_piece piece) {
-    job j = {.from = from,
-             .to = work->output,
-             .count = (size_t)work->problem->c.rows,
-             .is_one = is_one_field(&work->problem->c)};
-
-    iron__data_run(work, piece, &j);
-}
-
-static void run_aos(const iron__cpu_work *work) {
-    run(work, work->problem->inputs[0].data, piece_of_aos);
-}
-
-static void run_aosoa(const iron__cpu_work *work) { run(work, work->scratch, piece_of_aosoa); }
-
-static void run_soa(const iron__cpu_work *work) { run(work, work->scratch, piece_of_soa); }
 
 static size_t scratch_bytes(const iron__op_problem *problem, uint32_t threads) {
     (void)threads;
     return problem->inputs[0].bytes;
 }
 
-/* Copies the particles to scratch in another layout. */
-static void prepare(const iron__cpu_work *work, iron__data_piece piece) {
-    conversion m = {work->problem->inputs[0].data, work->scratch, (size_t)work->problem->c.rows};
+/* Copies the particles to scratch in the row's layout. */
+static void prepare(const iron__cpu_work *work) {
+    size_t count = (size_t)work->problem->c.rows;
+    conversion m = {work->problem->inputs[0].data, work->scratch, count,
+                    work->row->cpu_piece == piece_of_soa ? count : LAYOUT_BLOCK, false};
 
-    iron__data_pieces(work->pool, m.count, piece, &m);
+    iron__data_pieces(work->pool, count, convert_piece, &m);
 }
-
-static void prepare_soa(const iron__cpu_work *work) { prepare(work, piece_to_soa); }
-
-static void prepare_aosoa(const iron__cpu_work *work) { prepare(work, piece_to_aosoa); }
 
 IRON_GPU_EMBEDDED(layout)
 
@@ -346,13 +248,11 @@ static iron_status launch_copy(iron__gpu_work *work, const iron__gpu_data *data,
     return launch(work, DERIVE, 1, data->inputs[0], work->buffers[0], queue, err);
 }
 
-#define CPU(...) IRON_ON_CPU, .passes = 1, __VA_ARGS__
-#define CPU_AOSOA                                                                                  \
-    CPU(.cpu_run = run_aosoa, .cpu_prepare = prepare_aosoa, .cpu_scratch_bytes = scratch_bytes,    \
-        .unpack = unpack_aosoa)
-#define CPU_SOA                                                                                    \
-    CPU(.cpu_run = run_soa, .cpu_prepare = prepare_soa, .cpu_scratch_bytes = scratch_bytes,        \
-        .unpack = unpack_soa)
+#define CPU(piece) IRON_ON_CPU, .passes = 1, .cpu_run = iron__line_run, .cpu_piece = (piece)
+#define CPU_COPIED(piece, function)                                                                \
+    CPU(piece), .cpu_prepare = prepare, .cpu_scratch_bytes = scratch_bytes, .unpack = (function)
+#define CPU_AOSOA CPU_COPIED(piece_of_aosoa, unpack_aosoa)
+#define CPU_SOA   CPU_COPIED(piece_of_soa, unpack_soa)
 #define GPU(per_thread, ...)                                                                       \
     IRON_ON_GPU, .passes = 1,                                                                      \
                  .gpu = IRON_KIT(.threads = LAYOUT_THREADS, .run = launch_step,                    \
@@ -360,13 +260,13 @@ static iron_status launch_copy(iron__gpu_work *work, const iron__gpu_data *data,
 #define COPIED .buffer_bytes = copy_bytes, .derive = launch_copy
 
 static const iron__contender contenders[] = {
-    {"aos", "an array of structures, one after the other", NULL, CPU(.cpu_run = run_aos),
+    {"aos", "an array of structures, one after the other", NULL, CPU(piece_of_aos),
      .is_single = true},
     {"aosoa", "blocks of 32 particles, each with a short array per field", "aos", CPU_AOSOA,
      .is_single = true},
     {"soa", "one array per field: loops that compilers vectorize", "aos", CPU_SOA,
      .is_single = true},
-    {"aos-threads", "aos on all threads", "aos", CPU(.cpu_run = run_aos)},
+    {"aos-threads", "aos on all threads", "aos", CPU(piece_of_aos)},
     {"aosoa-threads", "aosoa on all threads", "aosoa", CPU_AOSOA},
     {"soa-threads", "soa on all threads", "soa", CPU_SOA},
     {"aos", "one thread per structure: neighbours read 24 bytes apart", NULL,
@@ -415,10 +315,6 @@ static double operations(const iron__case *c) {
     return (double)c->rows * (is_one_field(c) ? 1 : 7);
 }
 
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
-}
-
 const iron__op iron__op_layout = {
     .name = "layout",
     .contract = "a time step of particles (x y z vx vy vz): fall, then move; or only x is shifted",
@@ -465,5 +361,6 @@ const iron__op iron__op_layout = {
     .rows_max = BYTES_MAX / sizeof(layout_particle),
     .fill = fill,
     .check = check,
-    .contender_at = contender_at,
+    .expected = expected,
+    IRON_CONTENDERS(contenders),
 };

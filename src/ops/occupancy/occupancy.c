@@ -17,8 +17,6 @@
 #include "ops/occupancy/kernel_params.h"
 #include "ops/op.h"
 
-#include <stdio.h>
-
 /* The function applied to each word. Each step is invertible, so different words stay different. */
 static uint32_t mix(uint32_t x) {
     x ^= x >> 16;
@@ -26,14 +24,8 @@ static uint32_t mix(uint32_t x) {
     return x ^ x >> 15;
 }
 
-#define STREAM 1u
-
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    p->input_count = 1;
-    p->output_bytes = (size_t)p->c.rows * sizeof(uint32_t);
-    IRON_TRY(iron__data_take(&p->inputs[0], "in", p->output_bytes, err));
-    iron__data_fill_words(&p->inputs[0], &p->c, STREAM, p->pool);
-    return IRON_OK;
+    return iron__data_input(p, "in", (size_t)p->c.rows, NULL, err);
 }
 
 static uint32_t expected(const iron__op_problem *problem, size_t i) {
@@ -172,27 +164,6 @@ static const iron__contender contenders[] = {
      KERNEL(registers_128, 0)},
 };
 
-#define ROWS_MAX (UINT64_C(1) << 33)
-#define GPU_ROWS (UINT64_C(1) << 26)
-#define CPU_ROWS (UINT64_C(1) << 22) /* nothing races there, but tests make data */
-
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    (void)cache_bytes;
-    (void)element;
-    *rows = has_gpu ? GPU_ROWS : CPU_ROWS;
-    *cols = 1;
-}
-
-static uint64_t useful_bytes(const iron__case *c) { return 2 * c->rows * sizeof(uint32_t); }
-
-/* Two shifts, two exclusive ors and one multiplication per word. */
-static double operations(const iron__case *c) { return 5 * (double)c->rows; }
-
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
-}
-
 const iron__op iron__op_occupancy = {
     .name = "occupancy",
     .contract = "out[i] = mix(in[i]), 32-bit words",
@@ -224,13 +195,13 @@ const iron__op iron__op_occupancy = {
     .bound = IRON_BOUND_COPY,
     .baselines = {"threads-256", "threads-256"},
     IRON_LINE_SIZES(24, 26, 28),
-    .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
-    .operations = operations,
-    .rows_max = ROWS_MAX,
+    .usual_log2 = {{22, 22}, {26, 26}}, /* nothing races on a CPU, but tests make data */
+    .bytes_each = 2 * sizeof(uint32_t),
+    .operations_each = 5, /* two shifts, two exclusive ors, one multiplication */
+    .rows_max = UINT64_C(1) << 33,
     .fill = fill,
     .check = iron__line_check,
     .output = "out",
     .expected = expected,
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };

@@ -14,7 +14,6 @@
  * The file holds, in order: the problem and its check, the GPU rows, and the op's table.
  */
 #include "core/fail.h"
-#include "core/memory.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
@@ -40,9 +39,6 @@ static uint32_t place_of(uint32_t key, uint32_t words) {
     return (uint32_t)((uint64_t)key * words >> 32);
 }
 
-/* Random streams. */
-enum { STREAM_RECORDS = 1, STREAM_TABLE = 2 };
-
 typedef struct adding {
     const uint32_t *stream, *table;
     uint32_t words;
@@ -66,16 +62,12 @@ static void add_piece(void *context, size_t begin, size_t end) {
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    size_t table_bytes = (size_t)table_bytes_of(&p->c);
-    adding a = {.words = (uint32_t)(table_bytes / sizeof(uint32_t))};
+    adding a = {.words = (uint32_t)(table_bytes_of(&p->c) / sizeof(uint32_t))};
 
-    p->input_count = 2;
     p->output_bytes = sizeof(answer);
-    IRON_TRY(iron__data_take(&p->inputs[0], "stream", (size_t)p->c.rows * sizeof(uint32_t), err));
-    IRON_TRY(iron__data_take(&p->inputs[1], "table", table_bytes, err));
+    IRON_TRY(iron__data_input(p, "stream", (size_t)p->c.rows, NULL, err));
+    IRON_TRY(iron__data_input(p, "table", a.words, NULL, err));
     IRON_TRY(iron__data_take(&p->reference, "answer", sizeof(answer), err));
-    iron__data_fill_words(&p->inputs[0], &p->c, STREAM_RECORDS, p->pool);
-    iron__data_fill_words(&p->inputs[1], &p->c, STREAM_TABLE, p->pool);
     a.stream = p->inputs[0].data;
     a.table = p->inputs[1].data;
     iron__data_pieces(p->pool, (size_t)p->c.rows, add_piece, &a);
@@ -244,16 +236,7 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
     *cols = 1;
 }
 
-static uint64_t useful_bytes(const iron__case *c) { return c->rows * sizeof(uint32_t); }
-
-/* One addition and one exclusive or per word. */
-static double operations(const iron__case *c) { return 2 * (double)c->rows; }
-
 _Static_assert(RESIDENCY_RECORD == 32, "as in the contract");
-
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
-}
 
 const iron__op iron__op_residency = {
     .name = "residency",
@@ -300,10 +283,10 @@ const iron__op iron__op_residency = {
     .baselines = {"plain", "plain"},
     IRON_LINE_SIZES(24, 28, 30),
     .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
-    .operations = operations,
+    .bytes_each = sizeof(uint32_t),
+    .operations_each = 2, /* an addition and an exclusive or */
     .rows_max = ROWS_MAX,
     .fill = fill,
     .check = check,
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };
