@@ -27,6 +27,9 @@ static const option serve_table[] = {
            .standard = "127.0.0.1:8080"),
     OPTION("data", OPTION_TEXT, "DIR", serve_options, server.data,
            "directory of the engines; created if necessary", .standard = "iron-data"),
+    OPTION("reserve", OPTION_NUMBER, "SIZE", serve_options, server.reserve,
+           "disk space kept for deleting engines when the disk is full; feeds never use it",
+           .min = 65536, .standard = "64 MiB, or an eighth of a disk below 512 MiB"),
     OPTION("token-file", OPTION_TEXT, "FILE", serve_options, server.token_file,
            "file with the token that every request must carry, on one line; it must be readable "
            "only by its owner (chmod 600)"),

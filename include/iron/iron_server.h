@@ -61,6 +61,8 @@ typedef struct iron_server_options {
     const char *log;          /* on standard error: "text", or "json" with one line per request */
     const char *log_level;    /* "debug", "info", "warning" or "error"; "info" */
     const iron_service *service; /* NULL: none. Its socket replaces `listen` */
+    uint64_t reserve; /* bytes of disk kept for deleting when it is full; 64 MiB, or an eighth of a
+                         disk below 512 MiB */
 } iron_server_options;
 
 typedef struct iron_server iron_server;

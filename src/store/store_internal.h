@@ -5,6 +5,7 @@
  *   store.c      the database and its rows, the list of engines, opening and closing
  *   engines.c    engines, feeds, and the writer thread: group commit, snapshots, cleanup
  *   recovery.c   loading engines at start, and reading an engine's history
+ *   reserve.c    disk space that is kept for what makes room
  *
  * Locking: the fields of the writer belong to its thread; the published fields of an engine are
  * guarded by the engine's lock, the list of engines by the store's. Locks are taken in the order
@@ -102,6 +103,7 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
 /* Connections (store.c). */
 
 #define IRON_DATABASE_ID 0x49524f4e /* "IRON" */
+#define IRON_PAGE_BYTES  4096
 
 #define IRON_FEED_COLUMNS                                                                          \
     "engine, number, position, tokens, xors, sum, first_batch, batches, total_xors, total_sum, "   \
@@ -113,6 +115,8 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
+    X(PAGES, "PRAGMA page_count")                                                                  \
+    X(FREE_PAGES, "PRAGMA freelist_count")                                                         \
     X(LEDGER_READ, "SELECT engines, engines_check, next_engine, check_word FROM ledger "           \
                    "WHERE id = 1")                                                                 \
     X(LEDGER_WRITE, "UPDATE ledger SET engines = ?1, engines_check = ?2, next_engine = ?3, "       \
@@ -168,8 +172,16 @@ typedef struct iron__database {
     sqlite3_stmt *statements[IRON_SQL_COUNT];
     char *path;
     int directory_lock; /* of the writer's connection; else -1 */
+    int shared_memory;  /* a descriptor of the writer's, or -1 */
     int wal_frames;     /* in the log after the last commit */
+    bool is_alone;      /* without shared memory, for lack of space: no other can be opened */
 } iron__database;
+
+/* An error of a connection whose cause is a full disk or quota. */
+#define IRON_NO_SPACE (SQLITE_FULL | 1 << 8) /* its `native`; no code of SQLite's */
+static inline bool iron__is_no_space(const iron_error *err) {
+    return err->status == IRON_E_IO && err->native == IRON_NO_SPACE;
+}
 
 /* The statement with words as its parameters ?1, ?2, ... NULL, with err filled, if its tables are
  * missing; that may be bound to, and iron__sql_step fails. */
@@ -264,6 +276,7 @@ struct iron__store_engine {
     bool has_unpublished; /* latest and latest_nodes are newer than what is published */
     bool is_deleting;     /* deleted by the current transaction or before */
     uint64_t snapshot_batches, snapshot_feeds; /* contained in the newest snapshot */
+    uint64_t snapshot_next;      /* feeds in the one of the current transaction; 0: none */
     uint64_t incoming_committed; /* tokens of large bodies committed but not published yet */
 
     iron__rate_counter rate_counter;
@@ -312,6 +325,25 @@ static inline bool iron__store_engine_is_deleted(iron__store_engine *entry) {
     return is_deleted;
 }
 
+/* Disk space that is kept for what makes room (reserve.c). Used by one thread at a time. */
+
+typedef struct iron__reserve {
+    int fd, directory;     /* fd -1: there is no file yet */
+    uint64_t wanted, held; /* bytes; `held` are allocated */
+} iron__reserve;
+
+/* Allocates nothing yet. The directory is borrowed. */
+void iron__reserve_open(iron__reserve *r, int directory, uint64_t wanted);
+void iron__reserve_close(iron__reserve *r);
+/* How much must be free beyond the reserve before the disk no longer counts as full. */
+uint64_t iron__reserve_headroom(const iron__reserve *r);
+/* Allocates up to so many bytes in all; false: there is less. */
+bool iron__reserve_grow(iron__reserve *r, uint64_t bytes);
+/* Gives back what is above so many bytes. */
+void iron__reserve_trim(iron__reserve *r, uint64_t bytes);
+/* Gives a part back to the disk; false: nothing is left. */
+bool iron__reserve_give(iron__reserve *r);
+
 /* The writer (engines.c). */
 
 typedef struct iron__writer iron__writer;
@@ -329,6 +361,8 @@ struct iron__store {
     char *directory;
     iron__writer *writer;
     iron__database *db; /* the writer's */
+    int directory_fd;
+    iron__reserve reserve; /* the writer's, once it runs */
 
     pthread_mutex_t read_lock;
     iron__database *reader;
@@ -353,11 +387,18 @@ struct iron__store {
     atomic_bool inspection_stops, inspection_is_over;
 
     atomic_bool has_failed, is_stopping;
+    atomic_bool is_full, is_cleaning; /* the disk is; rows of deleted engines are being removed */
+    atomic_uint_fast64_t reserve_held;
     atomic_uint feeds_open, uploads, idle_forks;
     atomic_uint_fast64_t next_upload;
     atomic_uint_fast64_t outcomes[IRON_FEED_FAILED + 1];
     atomic_uint_fast64_t fed_feeds, fed_tokens, fed_bytes, fed_batches;
 };
+
+static inline void iron__store_note(iron__store *store, const char *sentence) {
+    if (store->options.note)
+        store->options.note(store->options.context, sentence);
+}
 
 /* Makes the store read-only, for the first of several reasons. */
 static inline void iron__store_fail(iron__store *store, const iron_error *why) {
@@ -392,7 +433,7 @@ iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_erro
 /* Reports the progress of opening. */
 static inline void iron__store_report_loading(iron__store *store) {
     if (store->options.loading)
-        store->options.loading(store->options.loading_context, &store->loading);
+        store->options.loading(store->options.context, &store->loading);
 }
 
 /* Loads every engine from the database, and the ledger (recovery.c). */
