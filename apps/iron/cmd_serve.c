@@ -18,6 +18,7 @@
 typedef struct serve_options {
     iron_server_options server;
     text_list hosts;
+    bool accept_loss;
 } serve_options;
 
 static const option serve_table[] = {
@@ -30,6 +31,9 @@ static const option serve_table[] = {
     OPTION("reserve", OPTION_NUMBER, "SIZE", serve_options, server.reserve,
            "disk space kept for deleting engines when the disk is full; feeds never use it",
            .min = 65536, .standard = "64 MiB, or an eighth of a disk below 512 MiB"),
+    OPTION("accept-loss", OPTION_FLAG, NULL, serve_options, accept_loss,
+           "start although acknowledged feeds are missing from DIR, and log which; without it such "
+           "a start is refused"),
     OPTION("token-file", OPTION_TEXT, "FILE", serve_options, server.token_file,
            "file with the token that every request must carry, on one line; it must be readable "
            "only by its owner (chmod 600)"),
@@ -142,6 +146,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
 
     o->server.hosts = o->hosts.texts;
     o->server.host_count = o->hosts.count;
+    o->server.accept_loss = o->accept_loss;
     if (a->value_count > 0)
         status =
             usage(err, "unexpected argument '%.60s'; iron serve takes only options, see --help",

@@ -63,6 +63,7 @@ typedef struct iron_server_options {
     const iron_service *service; /* NULL: none. Its socket replaces `listen` */
     uint64_t reserve; /* bytes of disk kept for deleting when it is full; 64 MiB, or an eighth of a
                          disk below 512 MiB */
+    uint32_t accept_loss, reserved; /* start although acknowledged data is missing */
 } iron_server_options;
 
 typedef struct iron_server iron_server;

@@ -242,7 +242,7 @@ iron__store_engine *iron__route_engine(iron__request *req, const char *name);
     "Nothing was changed. Delete engines that are not needed, or free space on the disk of the "   \
     "data directory; the server accepts feeds again by itself."
 
-/* Responds to a failure of the store or a device: damaged, read-only, disk-full, stopping, busy (memory),
+/* Responds to a failure of the store or a device: damaged, read-only, disk-full, stopping, busy,
  * backend-unavailable or internal. */
 void iron__route_failure(iron__request *req, const iron_error *err);
 /* A query parameter as a whole number min ... max; `value` is unchanged if it is not given. False:

@@ -659,6 +659,7 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     store.directory = o->data;
     store.engines_max = o->max_engines;
     store.uploads_max = o->max_uploads;
+    store.accept_loss = o->accept_loss;
     store.reserve_bytes = o->reserve ? o->reserve : IRON_RESERVE_AUTO;
     IRON_TRY(iron__store_open(&store, &server->store, err));
     server->started_ns = iron__clock_ns();

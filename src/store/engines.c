@@ -1819,7 +1819,7 @@ void iron__feed_abandon(iron__feed *feed) {
 #define FLUSH_FRAMES_MIN 64u
 
 static bool is_log_long(const iron__writer *w) {
-    uint64_t frames = w->store->reserve.wanted / (4u * IRON_PAGE_BYTES);
+    uint64_t frames = w->store->reserve.wanted / 4 / IRON_PAGE_BYTES;
 
     if (frames == 0 || frames > FLUSH_FRAMES)
         frames = FLUSH_FRAMES;
@@ -1998,11 +1998,15 @@ static uint64_t file_bytes(const char *path) {
 
 static iron_status flush_with_reserve(iron__writer *w, iron_error *err) {
     iron_status status;
+    bool is_complete;
 
+    IRON_TRY(iron__marker_release_log(&w->store->marker, err));
     sqlite3_busy_timeout(w->db->handle, TRUNCATE_MS);
     do
-        status = iron__database_flush_log(w->db, SQLITE_CHECKPOINT_TRUNCATE, NULL, err);
+        status = iron__database_flush_log(w->db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, err);
     while (status != IRON_OK && iron__is_no_space(err) && iron__reserve_give(&w->store->reserve));
+    if (is_complete)
+        w->db->wal_frames = 0;
     sqlite3_busy_timeout(w->db->handle, BUSY_TIMEOUT_MS);
     return status;
 }
@@ -2230,6 +2234,18 @@ static bool commit_group(iron__writer *w, writer_job *group) {
     }
 }
 
+/* The marker says what is acknowledged from now on. The group is durable: if the marker cannot be
+ * written, it is the last one. */
+static void mark_group(iron__writer *w) {
+    iron_error why = {0};
+    iron_status status = iron__marker_cover(w->store, (uint64_t)w->db->wal_frames, &why);
+
+    for (size_t k = 0; k < w->changed_count && status == IRON_OK; k++)
+        status = iron__marker_write(&w->store->marker, w->changed[k], &why);
+    if (status != IRON_OK)
+        iron__store_fail(w->store, &why);
+}
+
 static void run_group(iron__writer *w, writer_job *group, uint32_t count) {
     uint64_t began = iron__clock_ns();
     bool is_good;
@@ -2238,6 +2254,7 @@ static void run_group(iron__writer *w, writer_job *group, uint32_t count) {
     is_good = commit_group(w, group);
     if (is_good) {
         w->committed = w->ledger;
+        mark_group(w);
         for (size_t k = 0; k < w->changed_count; k++) {
             entry_publish(w->changed[k]);
             w->wants_snapshots |= needs_snapshot(w->changed[k], false);

@@ -442,8 +442,8 @@ static bool is_right(log_reader *log) {
 }
 
 /* The current frame is bad. Is there one of a later transaction behind it? It follows a commit, and
- * its sums continue those of the frame before it. Frames that do not continue each other are left by
- * transactions that were rolled back on a full disk, and overwritten in part by later ones. */
+ * its sums continue those of the frame before it. Frames that do not continue each other are left
+ * by transactions that were rolled back on a full disk, and overwritten in part by later ones. */
 static bool has_later_commit(log_reader *log) {
     bool is_over = is_of_this_log(log) && is_commit(log), is_next = true;
     uint32_t right[2] = {log->sums[0], log->sums[1]}; /* if only the stored sums are bad */
@@ -686,14 +686,14 @@ static iron_status use_wal(iron__database *db, iron_error *err) {
 
 /* Copies the log into the file at start. On a disk so full that not even the reserve is enough, the
  * log stays: it was synced before the first page was copied, so what is read is on the disk. */
-static iron_status flush_at_start(iron__database *db, iron__reserve *reserve, iron_error *err) {
+static iron_status flush_at_start(iron__store *store, iron__database *db, iron_error *err) {
     iron_error why = {0};
     bool is_complete;
     iron_status status;
 
     do
         status = iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, &why);
-    while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(reserve));
+    while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
     if (status != IRON_OK && iron__is_no_space(&why))
         return IRON_OK;
     if (status != IRON_OK && err)
@@ -706,9 +706,9 @@ static iron_status flush_at_start(iron__database *db, iron__reserve *reserve, ir
 }
 
 /* SQLite maps the file of its shared memory, and writes one byte for each 4 KiB of it so that the
- * disk has a place for it. Where blocks are smaller that is not enough, and on a full disk an access
- * would end the process (SIGBUS). The descriptor stays open as long as the connection: closing it
- * would drop SQLite's locks on the file. */
+ * disk has a place for it. Where blocks are smaller that is not enough, and on a full disk an
+ * access would end the process (SIGBUS). The descriptor stays open as long as the connection:
+ * closing it would drop SQLite's locks on the file. */
 static iron_status allocate_shared_memory(iron__database *db, iron_error *err) {
     char *path = NULL;
 
@@ -742,7 +742,7 @@ static iron_status configure(iron__database *db, iron__reserve *reserve, iron_er
     if (!db->is_alone)
         IRON_TRY(allocate_shared_memory(db, err));
     sqlite3_wal_hook(db->handle, note_frames, db);
-    return flush_at_start(db, reserve, err);
+    return IRON_OK;
 }
 
 static void disconnect(iron__database *db) {
@@ -834,6 +834,10 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
     }
     if (status == IRON_OK)
         status = connect_to(db, is_writer ? &store->reserve : NULL, err);
+    if (status == IRON_OK && is_writer)
+        status = iron__marker_check(store, db, err);
+    if (status == IRON_OK && is_writer)
+        status = flush_at_start(store, db, err);
     if (status != IRON_OK)
         database_close(db, false);
     else
@@ -1113,6 +1117,28 @@ static void *inspect_in_background(void *context) {
 
 /* Opening and closing. */
 
+/* Without any room there is no new marker; the next start makes one. */
+static iron_status begin_marker(iron__store *store, iron_error *err) {
+    iron_error why = {0};
+    iron_status status;
+
+    do {
+        iron__marker_close(&store->marker);
+        store->marker = (iron__marker){.fd = -1, .log_fd = -1};
+        status = iron__marker_begin(store, &why);
+    } while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
+    if (status != IRON_OK && iron__is_no_space(&why)) {
+        iron__marker_close(&store->marker);
+        store->marker = (iron__marker){.fd = -1, .log_fd = -1};
+        return unlinkat(store->directory_fd, "marker", 0) == 0 || errno == ENOENT
+                   ? IRON_OK
+                   : iron__fail(err, IRON_E_IO, errno, "cannot remove the marker");
+    }
+    if (status != IRON_OK && err)
+        *err = why;
+    return status;
+}
+
 static iron_status open_all(iron__store *store, iron_error *err) {
     iron__store_ledger ledger;
     int code;
@@ -1124,6 +1150,7 @@ static iron_status open_all(iron__store *store, iron_error *err) {
         IRON_TRY(database_open(store, false, &store->reader, err));
     IRON_TRY(inspect_now(store, err));
     IRON_TRY(iron__store_load(store, &ledger, err));
+    IRON_TRY(begin_marker(store, err));
     IRON_TRY(iron__writer_start(store, &ledger, err));
     if (store->is_inspected || store->db->is_alone)
         return IRON_OK;
@@ -1150,6 +1177,7 @@ static void store_destroy(iron__store *store) {
         database_close(store->reader, false);
     database_close(store->db, flush_log && !atomic_load(&store->has_failed));
     iron__reserve_close(&store->reserve);
+    iron__marker_close(&store->marker);
     if (store->directory_fd >= 0)
         close(store->directory_fd);
     pthread_mutex_destroy(&store->lock);
@@ -1170,7 +1198,7 @@ iron_status iron__store_open(const iron__store_options *options, iron__store **o
 
     *out = NULL;
     IRON_FAIL_IF(!store, err, IRON_E_NOMEM, "out of memory: a store");
-    store->directory_fd = store->reserve.fd = -1;
+    store->directory_fd = store->reserve.fd = store->marker.fd = store->marker.log_fd = -1;
     o = &store->options;
     *o = *options;
     o->engines_max = o->engines_max ? o->engines_max : 256;

@@ -17,8 +17,8 @@
  * bodies are deleted later.
  *
  * On a full disk (ENOSPC, EDQUOT) feeds and new engines are refused until there is room; deletions
- * use the reserve (reserve.c). After any other failed write the store is read-only until the process
- * ends, and iron__store_failure says why. A failed fsync is never retried.
+ * use the reserve (reserve.c). After any other failed write the store is read-only until the
+ * process ends, and iron__store_failure says why. A failed fsync is never retried.
  *
  * Threads: every function may be called from any thread; one iron__feed from one thread at a time.
  */
@@ -59,6 +59,7 @@ typedef struct iron__store_options {
                                   smaller one before it is used; 0: 2^28, about two seconds */
     /* Progress callback, or NULL. Called often during iron__store_open, on the same thread. */
     void (*loading)(void *context, const iron__store_loading *loading);
+    bool accept_loss;       /* go on although acknowledged data is missing (marker.c) */
     uint64_t reserve_bytes; /* kept free for deletions on a full disk; 0: none */
     /* What an operator should know, a sentence; or NULL. Called from any thread. */
     void (*note)(void *context, const char *sentence);
@@ -66,8 +67,8 @@ typedef struct iron__store_options {
 } iron__store_options;
 
 /* Refuses a directory that another process has open, and a database that is damaged, of another
- * program or of a newer version. Loads every engine: its newest snapshot and the feeds after it;
- * the state hash of the result must match the last row. */
+ * program or of a newer version, or that has lost acknowledged data. Loads every engine: its newest
+ * snapshot and the feeds after it; the state hash of the result must match the last row. */
 iron_status iron__store_open(const iron__store_options *options, iron__store **out,
                              iron_error *err);
 /* Refuses new feeds and engines from now on (IRON_FEED_STOPPING); open feeds may finish. */

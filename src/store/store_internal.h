@@ -6,6 +6,7 @@
  *   engines.c    engines, feeds, and the writer thread: group commit, snapshots, cleanup
  *   recovery.c   loading engines at start, and reading an engine's history
  *   reserve.c    disk space that is kept for what makes room
+ *   marker.c     what has been acknowledged, to notice a lost log
  *
  * Locking: the fields of the writer belong to its thread; the published fields of an engine are
  * guarded by the engine's lock, the list of engines by the store's. Locks are taken in the order
@@ -105,6 +106,10 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
 #define IRON_DATABASE_ID 0x49524f4e /* "IRON" */
 #define IRON_PAGE_BYTES  4096
 
+/* The write-ahead log: a header, then frames of a header and a page. */
+#define IRON_LOG_HEADER_BYTES 32u
+#define IRON_LOG_FRAME_BYTES  (24u + IRON_PAGE_BYTES)
+
 #define IRON_FEED_COLUMNS                                                                          \
     "engine, number, position, tokens, xors, sum, first_batch, batches, total_xors, total_sum, "   \
     "state, seal_t, seal_a, seal_b, carry_0, carry_1, carry_2, key, time_ms, upload, "             \
@@ -117,6 +122,9 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(ROLLBACK, "ROLLBACK")                                                                        \
     X(PAGES, "PRAGMA page_count")                                                                  \
     X(FREE_PAGES, "PRAGMA freelist_count")                                                         \
+    X(NEXT_ENGINE, "SELECT next_engine FROM ledger WHERE id = 1")                                  \
+    X(FEED_LAST, "SELECT number FROM feeds WHERE engine = ?1 ORDER BY number DESC LIMIT 1")        \
+    X(FEED_END, "SELECT position + tokens FROM feeds WHERE engine = ?1 AND number = ?2")           \
     X(LEDGER_READ, "SELECT engines, engines_check, next_engine, check_word FROM ledger "           \
                    "WHERE id = 1")                                                                 \
     X(LEDGER_WRITE, "UPDATE ledger SET engines = ?1, engines_check = ?2, next_engine = ?3, "       \
@@ -265,6 +273,7 @@ struct iron__store_engine {
     iron__store *store;
     iron__store_plan plan; /* as requested */
     uint64_t id, created_ms;
+    uint64_t marker_slot; /* 0: none yet */
     atomic_uint references;
 
     /* used by the writer only */
@@ -344,6 +353,35 @@ void iron__reserve_trim(iron__reserve *r, uint64_t bytes);
 /* Gives a part back to the disk; false: nothing is left. */
 bool iron__reserve_give(iron__reserve *r);
 
+/* What has been acknowledged (marker.c). Used by one thread at a time. */
+
+typedef struct iron__marker_slot {
+    uint64_t id, feeds, tokens; /* of an engine; the header has the log's size in `tokens` */
+    uint64_t is_deleted;
+    char name[88];
+    uint64_t check;
+} iron__marker_slot;
+
+typedef struct iron__marker {
+    int fd, log_fd; /* -1: none */
+    uint64_t log_bytes;
+    uint64_t next_slot, *free_slots;
+    size_t free_count;
+} iron__marker;
+
+/* Compares the database, as it was found, with the marker: IRON_E_FORMAT for a loss that is not
+ * accepted. */
+iron_status iron__marker_check(iron__store *store, iron__database *db, iron_error *err);
+/* Writes a new one, for the engines that were loaded. */
+iron_status iron__marker_begin(iron__store *store, iron_error *err);
+/* After COMMIT: the state of an engine that was changed. */
+iron_status iron__marker_write(iron__marker *m, iron__store_engine *entry, iron_error *err);
+/* After COMMIT: the log has so many frames. */
+iron_status iron__marker_cover(iron__store *store, uint64_t frames, iron_error *err);
+/* Before the log is emptied. */
+iron_status iron__marker_release_log(iron__marker *m, iron_error *err);
+void iron__marker_close(iron__marker *m);
+
 /* The writer (engines.c). */
 
 typedef struct iron__writer iron__writer;
@@ -362,7 +400,8 @@ struct iron__store {
     iron__writer *writer;
     iron__database *db; /* the writer's */
     int directory_fd;
-    iron__reserve reserve; /* the writer's, once it runs */
+    iron__reserve reserve; /* the writer's, once it runs, as is the marker */
+    iron__marker marker;
 
     pthread_mutex_t read_lock;
     iron__database *reader;

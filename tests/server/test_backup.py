@@ -83,7 +83,7 @@ class Backup(ServerTest):
         copy = self.back_up(server, "backup")
         self.fed(api, "e", pack(tokens[2000:3000]), key="second")
         server.kill()
-        for path in server.data.glob("iron.db*"):
+        for path in [*server.data.glob("iron.db*"), server.data / "marker"]:
             path.unlink()
         shutil.copy(copy / "iron.db", server.data)
         server.start()
@@ -102,7 +102,7 @@ class Backup(ServerTest):
         server = self.serve(env=short_busy_timeout())
         self.created(self.api(server), "e", nodes=1)
         server.kill()
-        reader = subprocess.Popen(["sqlite3", server.data / "iron.db"], stdin=subprocess.PIPE,
+        reader = subprocess.Popen(["sqlite3", "-readonly", server.data / "iron.db"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(reader.communicate)
         reader.stdin.write("BEGIN; SELECT count(*) FROM engines;\n")
