@@ -79,6 +79,21 @@ IRON_API iron_status iron_server_stop(iron_server *server, iron_error *err);
  * no server. False: that failed. */
 IRON_API bool iron_server_complain(const iron_server_options *options, const iron_error *err);
 
+/* Copies the data directory of a server, running or not, to a new directory, which is complete when
+ * this returns, or absent. */
+IRON_API iron_status iron_server_backup(const char *data, const char *target, iron_error *err);
+
+typedef struct iron_server_verified {
+    uint32_t struct_size; /* set by the call */
+    uint32_t is_running;  /* a server uses it: a lost log could not be noticed */
+    uint64_t engines, feeds, batches;
+} iron_server_verified;
+
+/* Replays every engine of a data directory from its first feed and compares each state that is
+ * stored. IRON_E_MISMATCH names the first difference. */
+IRON_API iron_status iron_server_verify(const char *data, iron_server_verified *found,
+                                        iron_error *err);
+
 /* Feeding a file to a server, and resuming exactly. */
 typedef struct iron_push_options {
     uint32_t struct_size; /* sizeof(iron_push_options) */

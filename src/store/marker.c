@@ -8,8 +8,8 @@
  *
  *   A slot for each engine: its number of feeds and its position, or that it was deleted. It is
  *   written after COMMIT and before the answer, and not synced: the page cache outlives the
- *   process, so after kill -9 the slots are exact. After a power failure a slot may be old. It never claims
- *   too much, because the commit was on the disk before the slot was written at all.
+ *   process, so after kill -9 the slots are exact. After a power failure a slot may be old. It
+ *   never claims too much: the commit was on the disk before the slot was written at all.
  *
  *   The size of the log, which is synced. The log is extended ahead of its frames, in steps; the
  *   new size is synced, and then claimed, before a commit beyond the old one is acknowledged; it is
@@ -129,7 +129,7 @@ static iron_status refuse_loss(iron__store *store, const loss *l, uint64_t had, 
 
 iron_status iron__marker_check(iron__store *store, iron__database *db, iron_error *err) {
     loss l = {.db = db};
-    iron__marker_slot slot;
+    iron__marker_slot slot = {0};
     struct stat info;
     uint64_t had, has = 0;
     iron_status status = IRON_OK;
@@ -174,8 +174,12 @@ static void fill_slot(iron__marker_slot *slot, const iron__store_engine *entry) 
 }
 
 static bool write_claim(int fd, uint64_t log_bytes) {
-    iron__marker_slot header = {.id = MAGIC_WORD, .feeds = 1, .tokens = log_bytes};
+    iron__marker_slot header;
 
+    memset(&header, 0, sizeof header);
+    header.id = MAGIC_WORD;
+    header.feeds = 1; /* the version */
+    header.tokens = log_bytes;
     return write_slot(fd, 0, &header) && fdatasync(fd) == 0;
 }
 
@@ -197,6 +201,30 @@ iron_status iron__marker_begin(iron__store *store, iron_error *err) {
               renameat(store->directory_fd, "marker.new", store->directory_fd, "marker") == 0 &&
               fsync(store->directory_fd) == 0;
     return is_good ? IRON_OK : fail_write("write", err);
+}
+
+iron_status iron__marker_of_rows(int directory, iron__database *db, iron_error *err) {
+    int fd = openat(directory, "marker", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_CLAIMS, IRON_NO_WORDS, err);
+    iron_status status = IRON_OK;
+    bool is_good = fd >= 0, found = true;
+
+    for (uint64_t k = 1; is_good && found && status == IRON_OK; k++) {
+        iron__marker_slot slot = {0};
+
+        status = iron__sql_step(db, s, &found, "read the engines", err);
+        if (status != IRON_OK || !found)
+            break;
+        slot.id = iron__column_word(s, 0);
+        slot.feeds = iron__column_word(s, 1);
+        slot.tokens = iron__column_word(s, 2);
+        is_good = iron__column_text(s, 3, slot.name, sizeof slot.name) && write_slot(fd, k, &slot);
+    }
+    if (status == IRON_OK && !(is_good && write_claim(fd, 0) && fsync(directory) == 0))
+        status = fail_write("write", err);
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
 
 iron_status iron__marker_write(iron__marker *m, iron__store_engine *entry, iron_error *err) {

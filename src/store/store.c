@@ -845,6 +845,27 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
     return status;
 }
 
+iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron__database **out,
+                                        iron_error *err) {
+    char *path = NULL, *log = NULL;
+    iron_status status = IRON_E_NOMEM;
+
+    *out = NULL;
+    if (asprintf(&path, "%s/iron.db", store->directory) < 0 || asprintf(&log, "%s-wal", path) < 0)
+        iron__fail(err, status, 0, "out of memory: a file name");
+    else
+        status = check_header(path, err);
+    if (status == IRON_OK && is_unused)
+        status = check_log(log, err);
+    if (status == IRON_OK)
+        status = database_open(store, false, out, err);
+    free(path);
+    free(log);
+    return status;
+}
+
+void iron__database_close(iron__database *db, bool flush_log) { database_close(db, flush_log); }
+
 /* Rows of feeds. */
 
 iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
@@ -1062,7 +1083,7 @@ static iron_status read_pragma(iron__database *db, const char *sql, uint64_t *nu
     return status;
 }
 
-static iron_status inspect(iron__database *db, iron_error *err) {
+iron_status iron__database_inspect(iron__database *db, iron_error *err) {
     char answer[100];
     uint64_t number;
 
@@ -1089,7 +1110,7 @@ static iron_status inspect_now(iron__store *store, iron_error *err) {
     if (!store->is_inspected)
         return IRON_OK;
     sqlite3_progress_handler(store->db->handle, INSPECTION_STEPS, report_inspecting, store);
-    status = inspect(store->db, err);
+    status = iron__database_inspect(store->db, err);
     sqlite3_progress_handler(store->db->handle, 0, NULL, NULL);
     return status;
 }
@@ -1106,7 +1127,7 @@ static void *inspect_in_background(void *context) {
 
     if (status == IRON_OK) {
         sqlite3_progress_handler(db->handle, INSPECTION_STEPS, is_inspection_stopped, store);
-        status = inspect(db, &why);
+        status = iron__database_inspect(db, &why);
     }
     if (status != IRON_OK && status != IRON_E_CANCELLED)
         iron__store_fail(store, &why);

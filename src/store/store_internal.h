@@ -7,6 +7,7 @@
  *   recovery.c   loading engines at start, and reading an engine's history
  *   reserve.c    disk space that is kept for what makes room
  *   marker.c     what has been acknowledged, to notice a lost log
+ *   backup.c     copying and verifying a data directory
  *
  * Locking: the fields of the writer belong to its thread; the published fields of an engine are
  * guarded by the engine's lock, the list of engines by the store's. Locks are taken in the order
@@ -125,6 +126,9 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(NEXT_ENGINE, "SELECT next_engine FROM ledger WHERE id = 1")                                  \
     X(FEED_LAST, "SELECT number FROM feeds WHERE engine = ?1 ORDER BY number DESC LIMIT 1")        \
     X(FEED_END, "SELECT position + tokens FROM feeds WHERE engine = ?1 AND number = ?2")           \
+    X(CLAIMS, "SELECT id, coalesce(number, 0), coalesce(position + tokens, 0), name FROM engines " \
+              "LEFT JOIN feeds ON engine = id AND number = (SELECT max(number) FROM feeds WHERE "  \
+              "engine = id)")                                                                      \
     X(LEDGER_READ, "SELECT engines, engines_check, next_engine, check_word FROM ledger "           \
                    "WHERE id = 1")                                                                 \
     X(LEDGER_WRITE, "UPDATE ledger SET engines = ?1, engines_check = ?2, next_engine = ?3, "       \
@@ -211,6 +215,14 @@ void iron__database_reset(iron__database *db);
  * in the log; *is_complete (or NULL) tells. */
 iron_status iron__database_flush_log(iron__database *db, int mode, bool *is_complete,
                                      iron_error *err);
+
+/* A connection that only reads the store's directory; is_unused: no server runs, the log is checked
+ * as at start. */
+iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron__database **out,
+                                        iron_error *err);
+void iron__database_close(iron__database *db, bool flush_log); /* NULL is fine */
+/* SQLite's check of the whole file. */
+iron_status iron__database_inspect(iron__database *db, iron_error *err);
 
 /* SQLite's integers are signed; 64-bit words keep their bits. */
 static inline void iron__bind_word(sqlite3_stmt *s, int at, uint64_t word) {
@@ -374,6 +386,8 @@ typedef struct iron__marker {
 iron_status iron__marker_check(iron__store *store, iron__database *db, iron_error *err);
 /* Writes a new one, for the engines that were loaded. */
 iron_status iron__marker_begin(iron__store *store, iron_error *err);
+/* Writes one for the engines in a database. */
+iron_status iron__marker_of_rows(int directory, iron__database *db, iron_error *err);
 /* After COMMIT: the state of an engine that was changed. */
 iron_status iron__marker_write(iron__marker *m, iron__store_engine *entry, iron_error *err);
 /* After COMMIT: the log has so many frames. */
@@ -477,5 +491,10 @@ static inline void iron__store_report_loading(iron__store *store) {
 
 /* Loads every engine from the database, and the ledger (recovery.c). */
 iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iron_error *err);
+
+/* Replays every engine from its first feed, and compares the state after each; counts what it has
+ * seen. Damage is IRON_E_FORMAT (recovery.c). */
+iron_status iron__store_verify(iron__store *store, uint64_t *engines, uint64_t *feeds,
+                               uint64_t *batches, iron_error *err);
 
 #endif
