@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cmd_serve.c: `iron serve`: runs the server until a signal stops it.
+ * cmd_serve.c: `iron serve`: runs the server until a signal stops it; copies and verifies its data.
  *
  * The signals are blocked before the threads of the server start, so that only the thread that
  * waits for them receives them. The first signal asks for a clean stop; a second one during that
@@ -10,14 +10,17 @@
 
 #include <iron/iron_server.h>
 
+#include <inttypes.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct serve_options {
     iron_server_options server;
     text_list hosts;
+    bool accept_loss;
 } serve_options;
 
 static const option serve_table[] = {
@@ -27,6 +30,12 @@ static const option serve_table[] = {
            .standard = "127.0.0.1:8080"),
     OPTION("data", OPTION_TEXT, "DIR", serve_options, server.data,
            "directory of the engines; created if necessary", .standard = "iron-data"),
+    OPTION("reserve", OPTION_NUMBER, "SIZE", serve_options, server.reserve,
+           "disk space kept for deleting engines when the disk is full; feeds never use it",
+           .min = 65536, .standard = "64 MiB, or an eighth of a disk below 512 MiB"),
+    OPTION("accept-loss", OPTION_FLAG, NULL, serve_options, accept_loss,
+           "start although acknowledged feeds are missing from DIR, and log which; without it such "
+           "a start is refused"),
     OPTION("token-file", OPTION_TEXT, "FILE", serve_options, server.token_file,
            "file with the token that every request must carry, on one line; it must be readable "
            "only by its owner (chmod 600)"),
@@ -112,6 +121,27 @@ static iron_status serve(const serve_options *o, iron_error *err) {
     return status;
 }
 
+static iron_status backup(const args *a, iron_error *err) {
+    iron_status status = iron_server_backup(a->values[1], a->values[2], err);
+
+    if (status == IRON_OK)
+        printf("%s is a backup of %s\n", a->values[2], a->values[1]);
+    return status;
+}
+
+static iron_status verify(const args *a, iron_error *err) {
+    iron_server_verified found;
+    iron_status status = iron_server_verify(a->values[1], &found, err);
+
+    if (status == IRON_OK)
+        printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches%s\n",
+               a->values[1], found.engines, found.feeds, found.batches,
+               found.is_running ? "; a server is running: a lost log is noticed only when it is "
+                                  "stopped"
+                                : "");
+    return status;
+}
+
 /* If the log is JSON, the error line is too. */
 static void log_error(const serve_options *o, iron_error *err) {
     if (o->server.log && strcmp(o->server.log, "json") == 0 &&
@@ -131,6 +161,16 @@ static void log_error(const serve_options *o, iron_error *err) {
     (void)err;
 }
 
+static iron_status backup(const args *a, iron_error *err) {
+    (void)a;
+    return serve(NULL, err);
+}
+
+static iron_status verify(const args *a, iron_error *err) {
+    (void)a;
+    return serve(NULL, err);
+}
+
 #endif
 
 static iron_status run(void *options, args *a, iron_error *err) {
@@ -139,10 +179,17 @@ static iron_status run(void *options, args *a, iron_error *err) {
 
     o->server.hosts = o->hosts.texts;
     o->server.host_count = o->hosts.count;
+    o->server.accept_loss = o->accept_loss;
+    if (a->value_count > 0 && strcmp(a->values[0], "backup") == 0)
+        return a->value_count == 3 ? backup(a, err)
+                                   : usage(err, "write iron serve backup DIR TARGET");
+    if (a->value_count > 0 && strcmp(a->values[0], "verify") == 0)
+        return a->value_count == 2 ? verify(a, err) : usage(err, "write iron serve verify DIR");
     if (a->value_count > 0)
-        status =
-            usage(err, "unexpected argument '%.60s'; iron serve takes only options, see --help",
-                  a->values[0]);
+        status = usage(err,
+                       "unexpected argument '%.60s'; iron serve takes only options, or backup or "
+                       "verify, see --help",
+                       a->values[0]);
     else if (!o->server.tls_cert != !o->server.tls_key)
         status = usage(err, "--tls-cert and --tls-key belong together; give both or neither");
     else
@@ -155,17 +202,24 @@ static iron_status run(void *options, args *a, iron_error *err) {
 const command command_serve = {
     .name = "serve",
     .summary = "serves engines over HTTP; acknowledged data is durable",
-    .synopsis = "[OPTIONS]",
+    .synopsis = "[OPTIONS] | backup DIR TARGET | verify DIR",
     .description =
         "Serves engines over HTTP. Requests create, feed, read and delete them; docs/server.md and "
         "/openapi.json of the server describe the requests. A feed is acknowledged only when it is "
         "on disk. SIGINT, SIGTERM and SIGHUP stop the server cleanly: requests in progress are "
         "finished or refused. A second signal stops it immediately, without losing acknowledged "
         "data.\n\n"
+        "iron serve backup copies the data directory DIR to the new directory TARGET, also while a "
+        "server uses it. TARGET is complete or absent; it is a data directory: iron serve --data "
+        "TARGET serves it.\n\n"
+        "iron serve verify replays every engine of DIR from its first feed, and compares every "
+        "stored state. While a server uses DIR it verifies what is there at that time.\n\n"
         "A service manager such as systemd can pass the socket and is told when the server is "
         "ready (docs/operations.md).",
     .groups = {{NULL, serve_table, COUNT(serve_table), 0},
                {"Limits", limit_table, COUNT(limit_table), offsetof(serve_options, server)}},
+    .exit_status = "0: stopped cleanly, backed up, or sound; 1: verify found a difference, and "
+                   "says where; 2: error.",
     .environment =
         DRIVER_VARIABLES " LISTEN_FDS LISTEN_PID NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID",
     .examples = "iron serve --data /var/lib/iron\n"

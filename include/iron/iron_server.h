@@ -61,6 +61,9 @@ typedef struct iron_server_options {
     const char *log;          /* on standard error: "text", or "json" with one line per request */
     const char *log_level;    /* "debug", "info", "warning" or "error"; "info" */
     const iron_service *service; /* NULL: none. Its socket replaces `listen` */
+    uint64_t reserve; /* bytes of disk kept for deleting when it is full; 64 MiB, or an eighth of a
+                         disk below 512 MiB */
+    uint32_t accept_loss, reserved; /* start although acknowledged data is missing */
 } iron_server_options;
 
 typedef struct iron_server iron_server;
@@ -75,6 +78,21 @@ IRON_API iron_status iron_server_stop(iron_server *server, iron_error *err);
 /* Writes an error as a server with these options logs: for errors of start and stop, when there is
  * no server. False: that failed. */
 IRON_API bool iron_server_complain(const iron_server_options *options, const iron_error *err);
+
+/* Copies the data directory of a server, running or not, to a new directory, which is complete when
+ * this returns, or absent. */
+IRON_API iron_status iron_server_backup(const char *data, const char *target, iron_error *err);
+
+typedef struct iron_server_verified {
+    uint32_t struct_size; /* set by the call */
+    uint32_t is_running;  /* a server uses it: a lost log could not be noticed */
+    uint64_t engines, feeds, batches;
+} iron_server_verified;
+
+/* Replays every engine of a data directory from its first feed and compares each state that is
+ * stored. IRON_E_MISMATCH names the first difference. */
+IRON_API iron_status iron_server_verify(const char *data, iron_server_verified *found,
+                                        iron_error *err);
 
 /* Feeding a file to a server, and resuming exactly. */
 typedef struct iron_push_options {

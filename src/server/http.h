@@ -66,7 +66,8 @@
     X("stopping", 503, "The server is stopping")                                                   \
     X("read-only", 503, "The server is read-only")                                                 \
     X("unsupported-version", 505, "The HTTP version is not supported")                             \
-    X("too-many-engines", 507, "There is no room for another engine")
+    X("too-many-engines", 507, "There is no room for another engine")                              \
+    X("disk-full", 507, "The disk is full")
 
 #define IRON_PROBLEM_ONE(kind, status, title) +1 // NOLINT(bugprone-macro-parentheses): a sum
 enum { IRON_PROBLEM_COUNT = 0 IRON_PROBLEM_MAP(IRON_PROBLEM_ONE) };
@@ -237,7 +238,11 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
 
 /* The engine with this name, retained; or NULL, and the response is given. */
 iron__store_engine *iron__route_engine(iron__request *req, const char *name);
-/* Responds to a failure of the store or a device: damaged, read-only, stopping, busy (memory),
+#define IRON_FULL_HELP                                                                             \
+    "Nothing was changed. Delete engines that are not needed, or free space on the disk of the "   \
+    "data directory; the server accepts feeds again by itself."
+
+/* Responds to a failure of the store or a device: damaged, read-only, disk-full, stopping, busy,
  * backend-unavailable or internal. */
 void iron__route_failure(iron__request *req, const iron_error *err);
 /* A query parameter as a whole number min ... max; `value` is unchanged if it is not given. False:

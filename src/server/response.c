@@ -170,7 +170,7 @@ void iron__response_json_end(iron__request *req, unsigned status) {
 
 /* The value of Retry-After for this kind, or NULL. */
 static const char *retry_after(const char *kind) {
-    if (strcmp(kind, "stopping") == 0)
+    if (strcmp(kind, "stopping") == 0 || strcmp(kind, "disk-full") == 0)
         return "5";
     return strcmp(kind, "busy") == 0 || strcmp(kind, "too-many-connections") == 0 ? "1" : NULL;
 }

@@ -18,6 +18,7 @@
 
 #define BATCHES_DEFAULT 1000u
 #define BATCHES_MAX     10000u
+#define ENGINES_MAX     1000000u
 
 /* The configuration */
 
@@ -194,11 +195,24 @@ static void respond_engine(iron__request *req, iron__store_engine *kept, unsigne
     iron__response_json_end(req, status);
 }
 
+/* Without a limit all engines. A page begins behind a name, so that engines that are created or
+ * deleted meanwhile shift nothing. */
 static void list_engines(iron__request *req) {
-    size_t count;
-    iron__store_engine_view *views = iron__route_views(req->server, &count);
+    const char *after = iron__request_query(req, "after");
+    char next[64 + IRON_ENGINE_NAME_MAX];
+    uint64_t limit = ENGINES_MAX;
+    size_t count, first = 0;
+    iron__store_engine_view *views;
     iron_json_writer *j;
 
+    if (!iron__route_number(req, "limit", 1, ENGINES_MAX, &limit))
+        return;
+    if (after && !iron__engine_name_is_valid(after)) {
+        iron__response_problem(req, "bad-query", "Give the name of the last engine that you have.",
+                               "after is '%.80s', which is not a valid engine name", after);
+        return;
+    }
+    views = iron__route_views(req->server, &count);
     if (!views) {
         iron__route_failure(req,
                             &(iron_error){IRON_E_NOMEM, 0, "out of memory: a list of engines"});
@@ -206,12 +220,19 @@ static void list_engines(iron__request *req) {
     }
     j = iron__response_json(req);
     iron_json_open(j, "engines", '[');
-    for (size_t k = 0; k < count; k++) {
+    while (after && first < count && strcmp(views[first].plan.name, after) <= 0)
+        first++;
+    for (size_t k = first; k < count && k - first < limit; k++) {
         iron_json_open(j, NULL, '{');
         iron__write_engine(j, &views[k]);
         iron_json_close(j, '}');
     }
     iron_json_close(j, ']');
+    if (count - first > limit) {
+        snprintf(next, sizeof next, "/v1/engines?limit=%" PRIu64 "&after=%s", limit,
+                 views[first + limit - 1].plan.name);
+        iron_json_text(j, "next", next);
+    }
     iron__response_json_end(req, 200);
     free(views);
 }
@@ -356,7 +377,7 @@ static void get_batches(iron__request *req) {
 }
 
 const iron__route iron__route_list_engines = {
-    .method = "GET", .pattern = "/v1/engines", .end = list_engines};
+    .method = "GET", .pattern = "/v1/engines", .query = "limit after", .end = list_engines};
 const iron__route iron__route_create_engine = {
     .method = "POST", .pattern = "/v1/engines", .body = IRON_BODY_JSON, .end = create_engine};
 const iron__route iron__route_get_engine = {

@@ -115,6 +115,9 @@ static void respond(iron__request *req, iron__feed_outcome outcome, const iron__
             "was fed as a whole, or not at all.",
             "%s", err->text[0] ? err->text : "a write has failed");
         break;
+    case IRON_FEED_FULL:
+        iron__response_problem(req, "disk-full", IRON_FULL_HELP, "%s", err->text);
+        break;
     case IRON_FEED_FAILED:
         iron__route_failure(req, err);
         break;

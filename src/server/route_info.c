@@ -140,7 +140,9 @@ static void get_info(iron__request *req) {
         iron_json_number(j, "data_free_bytes", (uint64_t)disk.f_bavail * disk.f_frsize);
     else
         iron_json_null(j, "data_free_bytes");
-    iron_json_bool(j, "is_writable", iron__store_failure(server->store, NULL) == IRON_OK);
+    iron_json_bool(j, "is_writable",
+                   iron__store_failure(server->store, NULL) == IRON_OK &&
+                       iron__store_full(server->store, NULL) == IRON_OK);
     iron_json_number(j, "engines", iron__store_list(server->store, NULL, 0));
     iron_json_number(j, "connections", atomic_load(&server->connections));
     iron_json_bool(j, "is_token_needed", o->token_file != NULL);
@@ -170,7 +172,8 @@ static void get_ready(iron__request *req) {
     iron_error why = {0};
     bool is_stopping = atomic_load(&req->server->is_stopping);
 
-    if (is_stopping || iron__store_failure(req->server->store, &why) != IRON_OK)
+    if (is_stopping || iron__store_failure(req->server->store, &why) != IRON_OK ||
+        iron__store_full(req->server->store, &why) != IRON_OK)
         iron__route_failure(req, &(iron_error){IRON_E_IO, 0, "the store takes no writes"});
     else
         respond_status(req, "ready");

@@ -84,6 +84,7 @@ static const char *const outcomes[IRON_FEED_FAILED + 1] = {
     [IRON_FEED_GONE] = "gone",         [IRON_FEED_BUSY] = "busy",
     [IRON_FEED_STOPPING] = "stopping", [IRON_FEED_READ_ONLY] = "read_only",
     [IRON_FEED_FAILED] = "failed",     [IRON_FEED_REPEATED] = "repeated",
+    [IRON_FEED_FULL] = "full",
 };
 
 static void family(FILE *to, const char *name, const char *type, const char *help) {
@@ -243,6 +244,7 @@ static void write_disk(FILE *to, const iron__store_disk *disk) {
     gauge(to, "iron_data_free_bytes", "Free space in the file system of the data folder.",
           disk->free);
     gauge(to, "iron_data_size_bytes", "The size of that file system.", disk->size);
+    gauge(to, "iron_reserve_bytes", "Disk space held for deletions.", disk->reserve);
 }
 
 /* A family with a sample an engine, of the whole number at this offset of its view. */
@@ -309,6 +311,8 @@ static void write_metrics(FILE *to, const metrics *m) {
     real(to, "iron_uptime_seconds", "gauge", "Time since the server was started.",
          m->uptime_seconds);
     gauge(to, "iron_read_only", "1 after a write has failed.", m->is_read_only);
+    gauge(to, "iron_disk_full", "1 while feeds are refused because the disk is full.",
+          m->counts.is_full);
     write_requests(to, m->server);
     write_connections(to, m);
     write_store(to, &m->counts);

@@ -72,6 +72,8 @@ void iron__route_failure(iron__request *req, const iron_error *err) {
                 "It was not acknowledged. The operator must repair the data directory "
                 "and restart the server; then check whether it was done.",
                 "%s", why.text);
+        else if (iron__store_full(req->server->store, &why) != IRON_OK)
+            iron__response_problem(req, "disk-full", IRON_FULL_HELP, "%s", why.text);
         else if (atomic_load(&req->server->is_stopping))
             iron__response_problem(req, "stopping", "Try again when the server is back.",
                                    "the server is stopping");

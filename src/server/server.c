@@ -307,6 +307,8 @@ static void report(iron__reporter *r, const char *first) {
     is_well = r->watchdog_ns == 0 || counts.busy_ns < r->watchdog_ns;
     if (iron__store_failure(server->store, &why) != IRON_OK)
         snprintf(text, sizeof text, "read-only: %s", why.text);
+    else if (iron__store_full(server->store, &why) != IRON_OK)
+        snprintf(text, sizeof text, "no feeds: %s", why.text);
     else if (!is_well)
         snprintf(text, sizeof text, "the disk has not responded for %" PRIu64 " s",
                  counts.busy_ns / SECOND_NS);
@@ -593,12 +595,8 @@ static void report_loading(void *context, const iron__store_loading *loading) {
                loading->engine, loading->number, loading->engines, loading->batches, EXTENDED_US);
 }
 
-static void log_moved(void *context, const char *engine, const char *why) {
-    iron_server *server = context;
-    const iron__log_member members[] = {{.name = "engine", .text = engine}, {0}};
-
-    iron__log_event(server->log, IRON_LOG_WARNING, "moved", members,
-                    "its device failed; it continues on the CPU: %s", why);
+static void note_of_store(void *context, const char *sentence) {
+    iron__note(((iron_server *)context)->log, "%s", sentence);
 }
 
 static double clock_seconds(clockid_t clock) {
@@ -632,7 +630,8 @@ static double read_process_start(void) {
 
 static iron_status start(iron_server *server, const iron_server_options *given, iron_error *err) {
     iron_server_options *o = &server->options;
-    iron__store_options store = {.loading = report_loading, .moved = log_moved, .context = server};
+    iron__store_options store = {
+        .loading = report_loading, .note = note_of_store, .context = server};
     iron__log_options log;
     uint64_t engines;
 
@@ -660,6 +659,8 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     store.directory = o->data;
     store.engines_max = o->max_engines;
     store.uploads_max = o->max_uploads;
+    store.accept_loss = o->accept_loss;
+    store.reserve_bytes = o->reserve ? o->reserve : IRON_RESERVE_AUTO;
     IRON_TRY(iron__store_open(&store, &server->store, err));
     server->started_ns = iron__clock_ns();
     server->started_ms = iron__now_ms();

@@ -6,7 +6,9 @@
  * The writer. Jobs queue up while a transaction is being synced; then all that are waiting, at most
  * GROUP_JOBS, run in order within the next transaction. After COMMIT their changes are published,
  * and only then are the callers answered. If anything cannot be written, nothing of the group is
- * published, and all its jobs and all later ones are refused: the store has failed.
+ * published, and all its jobs and all later ones are refused: the store has failed. Only a full
+ * disk is not a failure: the group is rolled back in memory, too, and runs again without the jobs
+ * that need room.
  *
  * An entry has two sets of nodes. One is published: readers copy it under the lock. The other
  * belongs to the writer: it takes the nodes after the newest feed, and the two are swapped when
@@ -44,9 +46,10 @@ struct writer_job {
     iron_status (*run)(iron__writer *writer, writer_job *job, iron_error *err);
     void (*publish)(iron__store *store, writer_job *job); /* after COMMIT; may be NULL */
     iron__store_engine *entry;
-    bool is_done;     /* create, delete: the name was free, the engine existed */
-    bool is_refused;  /* the store has failed; see error */
-    iron_error error; /* of a refusal */
+    bool is_growing;            /* refused while the disk is full */
+    bool is_done;               /* create, delete: the name was free, the engine existed */
+    iron__feed_outcome refused; /* READ_ONLY, FULL: see error; DONE: it was not */
+    iron_error error;           /* of a refusal */
     sem_t done;
 };
 
@@ -89,14 +92,16 @@ typedef struct writer_cleanup {
 struct iron__writer {
     iron__store *store;
     iron__database *db;
-    iron__store_ledger ledger; /* as of the current transaction */
+    iron__store_ledger ledger, committed; /* as of the current transaction; as of the last */
     pending_feeds pending;
     writer_cleanup cleanup;
     iron__store_engine **changed; /* by the current transaction */
     size_t changed_count;         /* at most GROUP_JOBS */
     bool wants_snapshots;
     uint32_t groups_since_cleanup;
-    uint64_t group_ms; /* when the current group began */
+    uint64_t group_ms;     /* when the current group began */
+    uint64_t room_ns;      /* when room was last looked for */
+    bool is_cleanup_stuck; /* for lack of room: until the next look */
 
     pthread_t thread;
     bool has_thread;
@@ -247,6 +252,7 @@ static void record_choice(iron__store_engine *entry, const iron_engine *engine) 
 /* The entry's device has failed: its next forks are on the CPU. */
 static void move_to_cpu(iron__store_engine *entry, const iron_error *why) {
     iron__store *store = entry->store;
+    char text[400];
     iron_engine *fork;
 
     if (is_on_cpu(entry)) /* or another thread has just moved it, which is told twice */
@@ -259,8 +265,9 @@ static void move_to_cpu(iron__store_engine *entry, const iron_error *why) {
     while ((fork = take_idle(entry)))
         destroy_fork(entry, fork);
     atomic_fetch_add(&store->moved, 1);
-    if (store->options.moved)
-        store->options.moved(store->options.context, entry->plan.name, why->text);
+    snprintf(text, sizeof text, "engine %s: its device failed, it continues on the CPU: %s",
+             entry->plan.name, why->text);
+    iron__store_note(store, text);
 }
 
 static iron_status create_fork(iron__store_engine *entry, iron_engine **out, iron_error *err) {
@@ -663,6 +670,7 @@ static void writer_run(iron__writer *w, writer_job *job) {
 
 /* There may be rows without an owner. */
 static void writer_request_cleanup(iron__writer *w) {
+    atomic_store(&w->store->is_cleaning, true);
     pthread_mutex_lock(&w->lock);
     w->wants_cleanup = true;
     pthread_cond_signal(&w->has_work);
@@ -837,7 +845,7 @@ static iron_status check_writable(iron__store *store, iron_error *err) {
 
 static iron_status run_job(iron__store *store, writer_job *job, iron_error *err) {
     writer_run(store->writer, job);
-    return job->is_refused ? refuse_write(job->error, err) : IRON_OK;
+    return job->refused ? refuse_write(job->error, err) : IRON_OK;
 }
 
 static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
@@ -875,7 +883,7 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
 
 iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
                                iron__store_engine **out, iron_error *err) {
-    writer_job job = {.run = run_create, .publish = publish_create};
+    writer_job job = {.run = run_create, .publish = publish_create, .is_growing = true};
     iron__store_engine *other;
     iron_status status;
 
@@ -1395,8 +1403,9 @@ static void upload_free(upload *u, bool is_feed) {
 static iron__feed_outcome write_full_block(upload *u, iron_error *err) {
     iron__store_engine *entry = u->feed->entry;
     iron__store *store = entry->store;
-    block_job block = {
-        .job = {.run = run_block, .entry = entry}, .number = u->blocks, .bytes = u->batches};
+    block_job block = {.job = {.run = run_block, .entry = entry, .is_growing = true},
+                       .number = u->blocks,
+                       .bytes = u->batches};
 
     if (u->batch_count < IRON_BLOCK_BATCHES)
         return IRON_FEED_DONE;
@@ -1412,10 +1421,10 @@ static iron__feed_outcome write_full_block(upload *u, iron_error *err) {
     }
     block.upload = u->id;
     writer_run(store->writer, &block.job);
-    if (block.job.is_refused) {
+    if (block.job.refused) {
         if (err)
             *err = block.job.error;
-        return IRON_FEED_READ_ONLY;
+        return block.job.refused;
     }
     u->blocks++;
     u->batch_count = 0;
@@ -1600,7 +1609,7 @@ static iron_status fill_row(upload *u, large_feed *feed, iron_error *err) {
 
 /* The body is complete. Fills result; the upload still has to be freed. */
 static iron__feed_outcome upload_end(upload *u, feed_result *result, iron_error *err) {
-    large_feed feed = {.job = {.run = run_large, .entry = u->feed->entry}};
+    large_feed feed = {.job = {.run = run_large, .entry = u->feed->entry, .is_growing = true}};
     iron__feed_outcome outcome;
 
     if (u->buffered % u->feed->width != 0)
@@ -1618,11 +1627,11 @@ static iron__feed_outcome upload_end(upload *u, feed_result *result, iron_error 
     if (fill_row(u, &feed, err) != IRON_OK)
         return IRON_FEED_FAILED;
     writer_run(feed.job.entry->store->writer, &feed.job);
-    if (feed.job.is_refused && err)
+    if (feed.job.refused && err)
         *err = feed.job.error;
     *result = feed.result;
-    if (feed.job.is_refused)
-        return IRON_FEED_READ_ONLY;
+    if (feed.job.refused)
+        return feed.job.refused;
     if (feed.result.outcome == IRON_FEED_DONE)
         u->incoming = 0; /* now part of the engine */
     return feed.result.outcome;
@@ -1665,6 +1674,10 @@ static iron__feed_outcome check_early(const iron__feed *feed, iron_error *err) {
         explain(feed, IRON_FEED_GONE, 0, err);
         return IRON_FEED_GONE;
     }
+    /* for a small body the writer looks for room again */
+    if (expected != UINT64_MAX && expected > IRON_SMALL_BODY && !atomic_load(&store->is_cleaning) &&
+        iron__store_full(store, err) != IRON_OK)
+        return IRON_FEED_FULL;
     if (expected != UINT64_MAX && expected % feed->width != 0)
         return refuse_ragged(expected, feed, err);
     return IRON_FEED_DONE;
@@ -1792,7 +1805,7 @@ iron__feed_outcome iron__feed_take(iron__feed *feed, const void *bytes, size_t c
 
 static iron__feed_outcome end_small(iron__feed *feed, feed_result *result, iron_error *err) {
     small_feed small = {
-        .job = {.run = run_small, .entry = feed->entry},
+        .job = {.run = run_small, .entry = feed->entry, .is_growing = true},
         .of = feed,
         .view = {feed->request.dtype, feed->body, feed->held / feed->width},
     };
@@ -1807,7 +1820,7 @@ static iron__feed_outcome end_small(iron__feed *feed, feed_result *result, iron_
     if (small.job.error.status != IRON_OK && err)
         *err = small.job.error;
     *result = small.result;
-    return small.job.is_refused ? IRON_FEED_READ_ONLY : result->outcome;
+    return small.job.refused ? small.job.refused : result->outcome;
 }
 
 iron__feed_outcome iron__feed_end(iron__feed *feed, iron__feed_answer *answer, iron_error *err) {
@@ -1859,8 +1872,18 @@ void iron__feed_abandon(iron__feed *feed) {
  * under constant load it does so now and then. */
 
 /* The log is copied into the file when it has grown to 16 MiB: rarely enough to cost nothing, and
- * recovery after a crash still reads it in no time. */
-#define FLUSH_FRAMES 4096
+ * recovery after a crash still reads it in no time. With a small reserve earlier: on a full disk
+ * the file grows into the reserve. */
+#define FLUSH_FRAMES     4096u
+#define FLUSH_FRAMES_MIN 64u
+
+static bool is_log_long(const iron__writer *w) {
+    uint64_t frames = w->store->reserve.wanted / 4 / IRON_PAGE_BYTES;
+
+    if (frames == 0 || frames > FLUSH_FRAMES)
+        frames = FLUSH_FRAMES;
+    return (uint64_t)w->db->wal_frames > (frames > FLUSH_FRAMES_MIN ? frames : FLUSH_FRAMES_MIN);
+}
 
 /* Groups between two portions of cleanup under constant load: a few per cent of the time, and
  * deleted data does not stay for as long as the load lasts. */
@@ -1902,29 +1925,45 @@ static iron_status write_snapshot(iron__writer *w, iron__store_engine *entry, ir
     if (status == IRON_OK) /* keeps the newest two */
         status = sql_run(w->db, IRON_SQL_SNAPSHOT_PRUNE, IRON_WORDS(row.engine),
                          "remove old snapshots", err);
-    entry->snapshot_feeds = entry->latest.feeds;
-    entry->snapshot_batches = entry->latest.checkpoint.batches;
-    pthread_mutex_lock(&w->lock);
-    w->snapshots++;
-    pthread_mutex_unlock(&w->lock);
+    entry->snapshot_next = row.number;
     return status;
 }
 
-/* At the beginning of a group, when the latest state is the published one. */
+/* The snapshots of the transaction are durable, or were rolled back. */
+static void settle_snapshots(iron__writer *w, iron__store_engine **all, size_t count,
+                             bool is_good) {
+    for (size_t k = 0; k < count; k++) {
+        iron__store_engine *entry = all[k];
+
+        if (is_good && entry->snapshot_next) {
+            entry->snapshot_feeds = entry->snapshot_next;
+            entry->snapshot_batches = entry->latest.checkpoint.batches;
+            pthread_mutex_lock(&w->lock);
+            w->snapshots++;
+            pthread_mutex_unlock(&w->lock);
+        }
+        entry->snapshot_next = 0;
+        iron__store_engine_release(entry);
+    }
+}
+
+/* Between two groups, when the latest state is the published one; a transaction of its own. */
 static iron_status write_snapshots(iron__writer *w, bool is_closing, iron_error *err) {
     size_t count = iron__store_list(w->store, NULL, 0);
     iron__store_engine **all = calloc(count + 1, sizeof(iron__store_engine *));
-    iron_status status = IRON_OK;
+    iron_status status;
 
     w->wants_snapshots = false;
     if (!all)
         return IRON_OK;
     iron__store_list(w->store, all, count); /* only this thread changes the list */
-    for (size_t k = 0; k < count; k++) {
-        if (status == IRON_OK && needs_snapshot(all[k], is_closing))
+    status = sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err);
+    for (size_t k = 0; k < count && status == IRON_OK; k++)
+        if (needs_snapshot(all[k], is_closing))
             status = write_snapshot(w, all[k], err);
-        iron__store_engine_release(all[k]);
-    }
+    if (status == IRON_OK)
+        status = sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
+    settle_snapshots(w, all, count, status == IRON_OK);
     free(all);
     return status;
 }
@@ -2000,23 +2039,119 @@ static iron_status clean_some(iron__writer *w, iron_error *err) {
     return sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
 }
 
+static uint64_t file_bytes(const char *path) {
+    struct stat info;
+
+    return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+}
+
+/* A full disk. Free pages inside the database are room, too: new rows use them first. So they stand
+ * for up to half of the reserve, and that half is free on the disk then, for the log: what has to
+ * be there is the rest of the reserve and some headroom. */
+
+#define ROOM_TICK_NS    UINT64_C(1000000000) /* between two looks for room while nothing happens */
+#define ROOM_ASKED_NS   UINT64_C(50000000)   /* and while feeds ask for it */
+#define ROOM_PORTIONS   64u                  /* of cleanup that feeds wait for */
+#define TRUNCATE_MS     100                  /* that readers may delay the emptying of the log */
+#define BUSY_TIMEOUT_MS 10000
+
+static iron_status flush_with_reserve(iron__writer *w, iron_error *err) {
+    iron_status status;
+    bool is_complete;
+
+    IRON_TRY(iron__marker_release_log(&w->store->marker, err));
+    sqlite3_busy_timeout(w->db->handle, TRUNCATE_MS);
+    do
+        status = iron__database_flush_log(w->db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, err);
+    while (status != IRON_OK && iron__is_no_space(err) && iron__reserve_give(&w->store->reserve));
+    if (is_complete)
+        w->db->wal_frames = 0;
+    sqlite3_busy_timeout(w->db->handle, BUSY_TIMEOUT_MS);
+    return status;
+}
+
+/* Bytes of free pages, less the pages by which the log will make the file grow. */
+static int64_t room_inside(iron__writer *w) {
+    uint64_t free_pages = 0, pages = 0;
+    bool found;
+
+    if (iron__sql_number(w->db, IRON_SQL_FREE_PAGES, IRON_NO_WORDS, &found, &free_pages,
+                         "count free pages", NULL) != IRON_OK ||
+        iron__sql_number(w->db, IRON_SQL_PAGES, IRON_NO_WORDS, &found, &pages, "count pages",
+                         NULL) != IRON_OK)
+        return 0;
+    return ((int64_t)free_pages - (int64_t)pages) * IRON_PAGE_BYTES +
+           (int64_t)file_bytes(w->db->path);
+}
+
+static void set_full(iron__writer *w, bool is_full) {
+    iron_error why = {0};
+
+    atomic_store(&w->store->reserve_held, w->store->reserve.held);
+    if (atomic_exchange(&w->store->is_full, is_full) == is_full)
+        return;
+    if (is_full)
+        iron__store_full(w->store, &why);
+    iron__store_note(w->store, is_full ? why.text : "there is room again: feeds are accepted");
+}
+
+/* Empties the log, takes back the reserve, and decides whether the disk is full. */
+static bool find_room(iron__writer *w) {
+    iron__reserve *r = &w->store->reserve;
+    const int64_t half = (int64_t)(r->wanted / 2);
+    int64_t inside;
+    uint64_t keep;
+    iron_error why = {0};
+    bool is_found;
+
+    w->room_ns = iron__clock_ns();
+    w->is_cleanup_stuck = false;
+    if (flush_with_reserve(w, &why) != IRON_OK && !iron__is_no_space(&why)) {
+        iron__store_fail(w->store, &why);
+        return false;
+    }
+    inside = room_inside(w);
+    keep = inside < half ? (uint64_t)((int64_t)r->wanted - inside) : r->wanted - (uint64_t)half;
+    is_found = iron__reserve_grow(r, keep + iron__reserve_headroom(r));
+    iron__reserve_trim(r, is_found && keep < r->wanted ? keep : r->wanted);
+    set_full(w, !is_found);
+    return is_found;
+}
+
+/* Before rows are added: if part of the reserve is missing, free pages must make up for it. */
+static bool has_room(iron__writer *w) {
+    const iron__reserve *r = &w->store->reserve;
+
+    if (atomic_load(&w->store->is_full))
+        return false;
+    return r->held >= r->wanted || (int64_t)r->held + room_inside(w) >= (int64_t)r->wanted ||
+           find_room(w);
+}
+
 /* Groups. */
 
 /* Waits for work and takes up to GROUP_JOBS of the waiting jobs; false when there will be none. */
 static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
+    const iron__reserve *r = &w->store->reserve;
     writer_job **end = &w->first;
-    bool has_failed, is_over;
+    bool has_failed, is_over, is_time = false;
 
     pthread_mutex_lock(&w->lock);
-    for (;;) {
+    while (!is_time) {
         has_failed = atomic_load(&w->store->has_failed);
         if (w->wants_cleanup)
             w->cleanup = (writer_cleanup){.is_wanted = true};
         w->wants_cleanup = false;
         if (w->first || w->is_closing ||
-            (!has_failed && (w->wants_snapshots || w->cleanup.is_wanted)))
+            (!has_failed && (w->wants_snapshots || (w->cleanup.is_wanted && !w->is_cleanup_stuck))))
             break;
-        pthread_cond_wait(&w->has_work, &w->lock);
+        if (!has_failed && (atomic_load(&w->store->is_full) || r->held < r->wanted)) {
+            struct timespec deadline = iron__deadline_after(ROOM_TICK_NS);
+
+            is_time = pthread_cond_timedwait(&w->has_work, &w->lock, &deadline) != 0;
+        } else {
+            pthread_cond_wait(&w->has_work, &w->lock);
+        }
     }
     *group = w->first;
     for (*count = 0; *end && *count < GROUP_JOBS; ++*count)
@@ -2032,44 +2167,157 @@ static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
 }
 
 /* Everything up to COMMIT. */
-static iron_status write_group(iron__writer *w, writer_job *group, bool is_closing,
-                               iron_error *err) {
+static iron_status write_group(iron__writer *w, writer_job *group, iron_error *err) {
     IRON_TRY(sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
-    if (w->wants_snapshots || is_closing)
-        IRON_TRY(write_snapshots(w, is_closing, err));
     for (writer_job *job = group; job; job = job->next)
-        IRON_TRY(job->run(w, job, err));
+        if (!job->refused)
+            IRON_TRY(job->run(w, job, err));
     IRON_TRY(pending_feeds_flush(w, err));
     iron__database_reset(w->db);
     return sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
 }
 
-/* Drops the transaction and makes the store read-only. */
-static void fail_group(iron__writer *w, const iron_error *why) {
+static void roll_back_rows(iron__writer *w) {
     iron__database_reset(w->db);
     if (!sqlite3_get_autocommit(w->db->handle))
         sql_run(w->db, IRON_SQL_ROLLBACK, IRON_NO_WORDS, "roll back", NULL);
     w->pending.count = 0;
+}
+
+static void release_changed(iron__writer *w) {
+    for (size_t k = 0; k < w->changed_count; k++)
+        iron__store_engine_release(w->changed[k]);
+    w->changed_count = 0;
+}
+
+/* Drops the transaction: engines and jobs are as before it. */
+static void roll_back(iron__writer *w, writer_job *group) {
+    roll_back_rows(w);
+    w->ledger = w->committed;
+    for (size_t k = 0; k < w->changed_count; k++) {
+        iron__store_engine *entry = w->changed[k];
+
+        if (entry->engine && entry->latest.feeds != entry->published.feeds)
+            entry_drop_engine(entry); /* created again from what is published */
+        entry->latest = entry->published;
+        entry->has_unpublished = entry->is_deleting = false;
+        entry->incoming_committed = 0;
+    }
+    release_changed(w);
+    for (writer_job *job = group; job; job = job->next) {
+        job->is_done = false;
+        if (!job->refused)
+            job->error = (iron_error){0};
+    }
+}
+
+/* Drops the transaction and makes the store read-only. */
+static void fail_group(iron__writer *w, const iron_error *why) {
+    roll_back_rows(w);
     iron__store_fail(w->store, why);
 }
 
-static void run_group(iron__writer *w, writer_job *group, uint32_t count, bool is_closing) {
-    bool has_failed = atomic_load(&w->store->has_failed);
-    uint64_t began = iron__clock_ns();
+/* Refuses the jobs that are left, or those of them that need room: the disk is full. */
+static void refuse_full(iron__writer *w, writer_job *group, bool is_all) {
+    for (writer_job *job = group; job; job = job->next)
+        if (!job->refused && (is_all || job->is_growing)) {
+            job->refused = IRON_FEED_FULL;
+            iron__store_full(w->store, &job->error);
+        }
+}
+
+/* One portion of cleanup. On a full disk it uses the reserve. */
+static void clean(iron__writer *w) {
     iron_error why = {0};
 
-    w->group_ms = iron__now_ms();
-    if (!has_failed && write_group(w, group, is_closing, &why) != IRON_OK) {
-        fail_group(w, &why);
-        has_failed = true;
+    if (clean_some(w, &why) == IRON_OK) {
+        if (!w->cleanup.is_wanted)
+            atomic_store(&w->store->is_cleaning, false);
+        return;
     }
-    if (!has_failed) {
+    if (!iron__is_no_space(&why)) {
+        fail_group(w, &why);
+        return;
+    }
+    roll_back_rows(w);
+    w->cleanup = (writer_cleanup){.is_wanted = true}; /* from the beginning */
+    set_full(w, true);
+    w->is_cleanup_stuck = !iron__reserve_give(&w->store->reserve);
+}
+
+/* Jobs ask for room on a full disk: what deleted engines leave is made free first. */
+static void look_again(iron__writer *w) {
+    bool is_found = false;
+
+    for (uint32_t k = 0; k < ROOM_PORTIONS && w->cleanup.is_wanted && !w->is_cleanup_stuck &&
+                         !is_found && !atomic_load(&w->store->has_failed);
+         k++) {
+        clean(w);
+        is_found = find_room(w);
+    }
+    if (!is_found && iron__clock_ns() - w->room_ns > ROOM_ASKED_NS)
+        find_room(w);
+}
+
+/* The group as a transaction; false: the store has failed. */
+static bool commit_group(iron__writer *w, writer_job *group) {
+    bool is_growing = false, is_second = false;
+
+    for (const writer_job *job = group; job; job = job->next)
+        is_growing = is_growing || job->is_growing;
+    if (is_growing && atomic_load(&w->store->is_full))
+        look_again(w);
+    for (;;) {
+        iron_error why = {0};
+
+        if (atomic_load(&w->store->has_failed))
+            return false;
+        if (is_growing && !has_room(w))
+            refuse_full(w, group, false);
+        if (write_group(w, group, &why) == IRON_OK)
+            return true;
+        if (!iron__is_no_space(&why)) {
+            fail_group(w, &why);
+            return false;
+        }
+        roll_back(w, group);
+        if (!is_second) { /* the log may be what fills the disk */
+            is_second = true;
+            find_room(w);
+            continue;
+        }
+        set_full(w, true);
+        refuse_full(w, group, !iron__reserve_give(&w->store->reserve));
+    }
+}
+
+/* The marker says what is acknowledged from now on. The group is durable: if the marker cannot be
+ * written, it is the last one. */
+static void mark_group(iron__writer *w) {
+    iron_error why = {0};
+    iron_status status = iron__marker_cover(w->store, (uint64_t)w->db->wal_frames, &why);
+
+    for (size_t k = 0; k < w->changed_count && status == IRON_OK; k++)
+        status = iron__marker_write(&w->store->marker, w->changed[k], &why);
+    if (status != IRON_OK)
+        iron__store_fail(w->store, &why);
+}
+
+static void run_group(iron__writer *w, writer_job *group, uint32_t count) {
+    uint64_t began = iron__clock_ns();
+    bool is_good;
+
+    w->group_ms = iron__now_ms();
+    is_good = commit_group(w, group);
+    if (is_good) {
+        w->committed = w->ledger;
+        mark_group(w);
         for (size_t k = 0; k < w->changed_count; k++) {
             entry_publish(w->changed[k]);
             w->wants_snapshots |= needs_snapshot(w->changed[k], false);
         }
         for (writer_job *job = group; job; job = job->next)
-            if (job->publish)
+            if (job->publish && !job->refused)
                 job->publish(w->store, job);
         pthread_mutex_lock(&w->lock);
         w->commits++;
@@ -2080,45 +2328,76 @@ static void run_group(iron__writer *w, writer_job *group, uint32_t count, bool i
     }
     for (writer_job *job = group, *next; job; job = next) {
         next = job->next; /* the job is its caller's again once it is posted */
-        job->is_refused = has_failed;
-        if (has_failed)
+        if (!is_good) {
+            job->refused = IRON_FEED_READ_ONLY;
             iron__store_failure(w->store, &job->error);
+        }
         sem_post(&job->done);
     }
-    for (size_t k = 0; k < w->changed_count; k++)
-        iron__store_engine_release(w->changed[k]);
-    w->changed_count = 0;
+    release_changed(w);
+}
+
+static void run_snapshots(iron__writer *w, bool is_closing) {
+    iron_error why = {0};
+
+    w->wants_snapshots = false;
+    if (atomic_load(&w->store->has_failed) || atomic_load(&w->store->is_full) ||
+        write_snapshots(w, is_closing, &why) == IRON_OK)
+        return;
+    if (iron__is_no_space(&why))
+        roll_back_rows(w);
+    else
+        fail_group(w, &why);
 }
 
 /* No caller waits for this; but after a failure SQLite's idea of the disk may be wrong. */
 static void flush_long_log(iron__writer *w) {
     iron_error why = {0};
 
-    if (!atomic_load(&w->store->has_failed) && w->db->wal_frames > FLUSH_FRAMES &&
-        iron__database_flush_log(w->db, SQLITE_CHECKPOINT_PASSIVE, NULL, &why) != IRON_OK)
+    if (atomic_load(&w->store->has_failed) || !is_log_long(w) ||
+        iron__database_flush_log(w->db, SQLITE_CHECKPOINT_PASSIVE, NULL, &why) == IRON_OK)
+        return;
+    if (iron__is_no_space(&why))
+        find_room(w);
+    else
         iron__store_fail(w->store, &why);
+}
+
+static void write_once(iron__writer *w, writer_job *group, uint32_t count) {
+    bool is_idle = !group && !w->wants_snapshots;
+
+    if (w->wants_snapshots)
+        run_snapshots(w, false);
+    if (group)
+        run_group(w, group, count);
+    if (atomic_load(&w->store->has_failed))
+        return;
+    if (w->cleanup.is_wanted && !w->is_cleanup_stuck &&
+        (is_idle || ++w->groups_since_cleanup > CLEANUP_GROUPS))
+        clean(w);
+    flush_long_log(w);
+    if (is_idle && (!w->cleanup.is_wanted || w->is_cleanup_stuck) &&
+        (atomic_load(&w->store->is_full) || w->store->reserve.held < w->store->reserve.wanted))
+        find_room(w);
 }
 
 static void *write_loop(void *context) {
     iron__writer *w = context;
+    iron__store *store = w->store;
+    bool is_alone = w->db->is_alone; /* readers use the same connection */
     writer_job *group;
     uint32_t count;
 
     while (next_group(w, &group, &count)) {
-        bool is_idle = !group && !w->wants_snapshots;
-        iron_error why = {0};
-
         atomic_store(&w->busy_since_ns, iron__clock_ns());
-        if (!is_idle)
-            run_group(w, group, count, false);
-        if ((is_idle || (w->cleanup.is_wanted && ++w->groups_since_cleanup > CLEANUP_GROUPS &&
-                         !atomic_load(&w->store->has_failed))) &&
-            clean_some(w, &why) != IRON_OK)
-            fail_group(w, &why);
-        flush_long_log(w);
+        if (is_alone)
+            pthread_mutex_lock(&store->read_lock);
+        write_once(w, group, count);
+        if (is_alone)
+            pthread_mutex_unlock(&store->read_lock);
         atomic_store(&w->busy_since_ns, 0);
     }
-    run_group(w, NULL, 0, true);
+    run_snapshots(w, true);
     return NULL;
 }
 
@@ -2133,12 +2412,16 @@ iron_status iron__writer_start(iron__store *store, const iron__store_ledger *led
     }
     w->store = store;
     w->db = store->db;
-    w->ledger = *ledger;
+    w->ledger = w->committed = *ledger;
     w->last = &w->first;
     w->wants_cleanup = true; /* of what the last process left behind */
     pthread_mutex_init(&w->lock, NULL);
-    pthread_cond_init(&w->has_work, NULL);
+    iron__condition_init(&w->has_work);
+    atomic_store(&store->is_cleaning, true);
     store->writer = w;
+    if (store->reserve.wanted > 0 && !iron__reserve_grow(&store->reserve, store->reserve.wanted))
+        find_room(w);
+    atomic_store(&store->reserve_held, store->reserve.held);
     code = pthread_create(&w->thread, NULL, write_loop, w);
     if (code != 0)
         return iron__fail(err, IRON_E_NOMEM, code, "cannot create the writer thread: %s",
@@ -2159,7 +2442,7 @@ void iron__writer_stop(iron__writer *w) {
     if (w->has_thread)
         pthread_join(w->thread, NULL);
     if (!atomic_load(&w->store->has_failed) && w->has_thread &&
-        iron__database_flush_log(w->db, SQLITE_CHECKPOINT_TRUNCATE, NULL, &why) != IRON_OK)
+        flush_with_reserve(w, &why) != IRON_OK && !iron__is_no_space(&why))
         iron__store_fail(w->store, &why);
     pthread_cond_destroy(&w->has_work);
     pthread_mutex_destroy(&w->lock);
@@ -2170,17 +2453,12 @@ void iron__writer_stop(iron__writer *w) {
 
 /* Counters. */
 
-static uint64_t file_bytes(const char *path) {
-    struct stat info;
-
-    return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
-}
-
 static void measure_disk(const iron__store *store, iron__store_disk *disk) {
     struct statvfs info;
     char *log = NULL;
 
-    *disk = (iron__store_disk){.database = file_bytes(store->db->path)};
+    *disk = (iron__store_disk){.database = file_bytes(store->db->path),
+                               .reserve = atomic_load(&store->reserve_held)};
     if (asprintf(&log, "%s-wal", store->db->path) >= 0) {
         disk->log = file_bytes(log);
         free(log);
@@ -2203,6 +2481,7 @@ void iron__store_count(iron__store *store, iron__store_counts *counts, iron__sto
         .uploads = atomic_load(&store->uploads),
         .moved = atomic_load(&store->moved),
         .busy_ns = began && now > began ? now - began : 0,
+        .is_full = atomic_load(&store->is_full),
     };
     for (size_t k = 0; k <= IRON_FEED_FAILED; k++)
         counts->refused[k] = k == IRON_FEED_DONE ? 0 : atomic_load(&store->outcomes[k]);

@@ -481,6 +481,56 @@ iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iro
     return status;
 }
 
+/* Verifying: all feeds from the first one on, with the state after each; and the newest
+ * snapshot. */
+
+static iron_status verify_engine(iron__store *store, const iron__engine_row *row, recovery *r,
+                                 iron_error *err) {
+    recovery newest;
+    iron_status status;
+    iron__feed_row feed;
+    sqlite3_stmt *s;
+    bool found = true;
+
+    IRON_TRY(recovery_begin(r, &row->plan, err));
+    assert(r->engine);
+    s = iron__sql_ready(store->db, IRON_SQL_FEEDS_AFTER, IRON_WORDS(row->id, 0), err);
+    while (found) {
+        IRON_TRY(iron__feed_row_step(store->db, s, &feed, &found, err));
+        if (found)
+            IRON_TRY(recover_feed(store, r, &feed, err));
+        IRON_TRY(recovery_end(r, err));
+    }
+    status = recovery_begin(&newest, &row->plan, err);
+    if (status == IRON_OK)
+        status = recover_snapshot(&newest, store->db, row->id, err);
+    recovery_free(&newest);
+    return status;
+}
+
+iron_status iron__store_verify(iron__store *store, uint64_t *engines, uint64_t *feeds,
+                               uint64_t *batches, iron_error *err) {
+    iron__store_ledger ledger = {0};
+    iron__engine_row *rows = NULL;
+    size_t count = 0;
+    iron_status status;
+
+    *engines = *feeds = *batches = 0;
+    IRON_TRY(read_ledger(store->db, &ledger, err));
+    status = read_engines(store->db, &ledger, &rows, &count, err);
+    for (size_t k = 0; k < count && status == IRON_OK; k++) {
+        recovery r = {0};
+
+        status = verify_engine(store, &rows[k], &r, err);
+        *engines += 1;
+        *feeds += r.at.feeds;
+        *batches += r.at.checkpoint.batches;
+        recovery_free(&r);
+    }
+    free(rows);
+    return status;
+}
+
 /* History. Feeds have no index by batch: their numbers have no gaps and their first batches only
  * grow, so the feed of a batch is found by binary search. */
 

@@ -30,6 +30,8 @@
 #define HEADER_BYTES 100u
 #define BUSY_MS      10000
 
+#define SHARED_MEMORY ((off_t)256 << 10) /* for a log of 128 MiB */
+
 /* SQLite instructions between two calls of the progress handler: some milliseconds. */
 #define INSPECTION_STEPS 100000
 
@@ -247,11 +249,25 @@ static bool is_damage(int code) {
     return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
 }
 
+/* A write that failed for lack of space. A failed sync is not one, whatever the reason: the kernel
+ * may have dropped the data. SQLite knows ENOSPC, and reports EDQUOT like any other error. */
+static bool is_no_space(iron__database *db, int code) {
+    int number = sqlite3_system_errno(db->handle);
+
+    return code == SQLITE_FULL || ((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE ||
+                                    (code & 0xff) == SQLITE_CANTOPEN) &&
+                                   (number == ENOSPC || number == EDQUOT));
+}
+
 /* SQLite's last error: IRON_E_FORMAT for damage, else IRON_E_IO. */
 static iron_status database_fail(iron__database *db, const char *doing, iron_error *err) {
     int code = sqlite3_extended_errcode(db->handle);
     const char *said = sqlite3_errmsg(db->handle);
 
+    if (is_no_space(db, code))
+        return iron__fail(err, IRON_E_IO, IRON_NO_SPACE,
+                          "cannot %.40s in %.70s: the disk is full; free space or delete engines",
+                          doing, db->path);
     if (is_damage(code))
         return iron__fail(err, IRON_E_FORMAT, code, "%.90s is damaged (%.60s); restore a backup",
                           db->path, said);
@@ -419,26 +435,43 @@ static bool is_of_this_log(const log_reader *log) {
 
 static bool is_commit(const log_reader *log) { return word_at(log->frame + 4, true) != 0; }
 
-static bool is_right(log_reader *log) {
-    if (memcmp(log->frame + 8, log->salts, sizeof log->salts) != 0)
-        return false;
+/* Adds the current frame; does it have the sums that it says? */
+static bool has_its_sums(log_reader *log) {
     add_bytes(log, log->frame, 8);
     add_bytes(log, log->frame + FRAME_HEADER, log->page_bytes);
     return sums_are(log, log->frame + 16);
 }
 
-/* The current frame is bad. Is there one of a later transaction behind it? */
-static bool has_later_commit(log_reader *log) {
-    bool is_over = is_of_this_log(log) && is_commit(log);
+static bool is_right(log_reader *log) {
+    return has_its_sums(log) && memcmp(log->frame + 8, log->salts, sizeof log->salts) == 0;
+}
 
-    while (next_frame(log)) {
+/* The current frame is bad. Is there one of a later transaction behind it? It follows a commit, and
+ * its sums continue those of the frame before it. Frames that do not continue each other are left
+ * by transactions that were rolled back on a full disk, and overwritten in part by later ones. */
+static bool has_later_commit(log_reader *log) {
+    bool is_over = is_of_this_log(log) && is_commit(log), is_next = true;
+    uint32_t right[2] = {log->sums[0], log->sums[1]}; /* if only the stored sums are bad */
+
+    for (;;) {
+        const uint32_t stored[2] = {word_at(log->frame + 16, true), word_at(log->frame + 20, true)};
+        bool continues;
+
+        if (!next_frame(log))
+            return false;
+        memcpy(log->sums, stored, sizeof log->sums);
+        continues = has_its_sums(log);
+        if (!continues && is_next) {
+            memcpy(log->sums, right, sizeof log->sums);
+            continues = has_its_sums(log);
+        }
+        is_next = false;
         if (!is_of_this_log(log))
             continue;
-        if (is_over)
+        if (is_over && continues)
             return true;
         is_over = is_commit(log);
     }
-    return false;
 }
 
 static iron_status read_frames(log_reader *log, const char *path, iron_error *err) {
@@ -656,28 +689,107 @@ static iron_status use_wal(iron__database *db, iron_error *err) {
     return is_wal ? IRON_OK : IRON_E_IO;
 }
 
-static iron_status configure(iron__database *db, bool is_writer, iron_error *err) {
+/* Copies the log into the file at start. On a disk so full that not even the reserve is enough, the
+ * log stays: it was synced before the first page was copied, so what is read is on the disk. */
+static iron_status flush_at_start(iron__store *store, iron__database *db, iron_error *err) {
+    iron_error why = {0};
     bool is_complete;
+    iron_status status;
 
+    do
+        status = iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, &why);
+    while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
+    if (status != IRON_OK && iron__is_no_space(&why))
+        return IRON_OK;
+    if (status != IRON_OK && err)
+        *err = why;
+    IRON_TRY(status);
+    IRON_FAIL_IF(!is_complete, err, IRON_E_STATE,
+                 "%.120s is being used by another program; stop that one, then try again",
+                 db->path);
+    return IRON_OK;
+}
+
+/* SQLite maps the file of its shared memory, and writes one byte for each 4 KiB of it so that the
+ * disk has a place for it. Where blocks are smaller that is not enough, and on a full disk an
+ * access would end the process (SIGBUS). The descriptor stays open as long as the connection:
+ * closing it would drop SQLite's locks on the file. */
+static iron_status allocate_shared_memory(iron__database *db, iron_error *err) {
+    char *path = NULL;
+
+    if (asprintf(&path, "%s-shm", db->path) < 0)
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: a file name");
+    db->shared_memory = open(path, O_RDWR | O_CLOEXEC);
+    free(path);
+    if (db->shared_memory >= 0 && fallocate(db->shared_memory, 0, 0, SHARED_MEMORY) != 0 &&
+        (errno == ENOSPC || errno == EDQUOT))
+        return iron__fail(err, IRON_E_IO, IRON_NO_SPACE, "the disk of %.120s is full", db->path);
+    return IRON_OK;
+}
+
+/* reserve: the writer's; NULL for others, which only read. */
+static iron_status configure(iron__database *db, iron__reserve *reserve, iron_error *err) {
     sqlite3_busy_timeout(db->handle, BUSY_MS);
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    if (db->is_alone)
+        IRON_TRY(pragmas(db, "PRAGMA locking_mode = EXCLUSIVE", err));
     IRON_TRY(use_wal(db, err));
     IRON_TRY(pragmas(db,
                      "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
                      "PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY;"
                      "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF",
                      err));
-    if (!is_writer)
+    if (!reserve)
         return pragmas(db, "PRAGMA query_only = ON", err);
+    if (!db->is_alone)
+        IRON_TRY(allocate_shared_memory(db, err));
     sqlite3_wal_hook(db->handle, note_frames, db);
-    IRON_TRY(iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, err));
-    IRON_FAIL_IF(!is_complete, err, IRON_E_STATE,
-                 "%.120s is being used by another program; stop that one, then try again",
-                 db->path);
     return IRON_OK;
+}
+
+static void disconnect(iron__database *db) {
+    sqlite3_close(db->handle);
+    db->handle = NULL;
+    if (db->shared_memory >= 0)
+        close(db->shared_memory);
+    db->shared_memory = -1;
+}
+
+/* Opens the connection. Its shared memory is a file: on a full disk the writer's connection gets
+ * room from the reserve, and if there is none, it does without and is the only one. */
+static iron_status connect_to(iron__database *db, iron__reserve *reserve, iron_error *err) {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+    iron_error why = {0};
+    iron_status status;
+
+    if (reserve && reserve->wanted > 0) {
+        const uint64_t held = reserve->held;
+
+        if (iron__reserve_grow(reserve, held + SHARED_MEMORY))
+            iron__reserve_trim(reserve, held);
+        else
+            db->is_alone = !iron__reserve_give(reserve);
+    }
+    for (;;) {
+        if (sqlite3_open_v2(db->path, &db->handle, flags, NULL) == SQLITE_OK)
+            status = configure(db, reserve, &why);
+        else if (db->handle)
+            status = database_fail(db, "open the database", &why);
+        else
+            status =
+                iron__fail(&why, IRON_E_NOMEM, 0, "out of memory: a connection to the database");
+        if (status == IRON_OK || !reserve || !iron__is_no_space(&why) ||
+            (!iron__reserve_give(reserve) && db->is_alone))
+            break;
+        db->is_alone = reserve->held == 0;
+        disconnect(db);
+    }
+    if (status != IRON_OK && err)
+        *err = why;
+    return status;
 }
 
 /* flush_log: else the log stays as it is. NULL is fine. */
@@ -688,48 +800,76 @@ static void database_close(iron__database *db, bool flush_log) {
         sqlite3_finalize(db->statements[k]);
     if (flush_log)
         sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-    sqlite3_close(db->handle);
+    disconnect(db);
     if (db->directory_lock >= 0)
         close(db->directory_lock);
     free(db->path);
     free(db);
 }
 
+static iron_status open_reserve(iron__store *store, iron_error *err) {
+    store->directory_fd = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (store->directory_fd < 0)
+        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", store->directory,
+                          strerror(errno));
+    iron__reserve_open(&store->reserve, store->directory_fd, store->options.reserve_bytes);
+    return IRON_OK;
+}
+
 /* The writer's connection locks the directory, creates or checks the file, and copies the log into
  * the file so that everything that is read is on the disk. Other connections only read. */
-static iron_status database_open(const char *directory, bool is_writer, iron__database **out,
+static iron_status database_open(iron__store *store, bool is_writer, iron__database **out,
                                  iron_error *err) {
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     iron__database *db = calloc(1, sizeof *db);
     iron_status status = IRON_OK;
 
     *out = NULL;
-    if (!db || asprintf(&db->path, "%s/iron.db", directory) < 0) {
+    if (!db || asprintf(&db->path, "%s/iron.db", store->directory) < 0) {
         free(db);
         iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a connection to the database");
         return IRON_E_NOMEM;
     }
-    db->directory_lock = -1;
+    db->directory_lock = db->shared_memory = -1;
     if (is_writer) {
-        status = lock_directory(directory, &db->directory_lock, err);
+        status = lock_directory(store->directory, &db->directory_lock, err);
         if (status == IRON_OK)
-            status = check_or_create(directory, db->path, err);
+            status = check_or_create(store->directory, db->path, err);
+        if (status == IRON_OK)
+            status = open_reserve(store, err);
     }
-    if (status != IRON_OK)
-        goto done;
-    if (sqlite3_open_v2(db->path, &db->handle, flags, NULL) == SQLITE_OK)
-        status = configure(db, is_writer, err);
-    else if (db->handle)
-        status = database_fail(db, "open the database", err);
-    else
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a connection to the database");
-done:
+    if (status == IRON_OK)
+        status = connect_to(db, is_writer ? &store->reserve : NULL, err);
+    if (status == IRON_OK && is_writer)
+        status = iron__marker_check(store, db, err);
+    if (status == IRON_OK && is_writer)
+        status = flush_at_start(store, db, err);
     if (status != IRON_OK)
         database_close(db, false);
     else
         *out = db;
     return status;
 }
+
+iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron__database **out,
+                                        iron_error *err) {
+    char *path = NULL, *log = NULL;
+    iron_status status = IRON_E_NOMEM;
+
+    *out = NULL;
+    if (asprintf(&path, "%s/iron.db", store->directory) < 0 || asprintf(&log, "%s-wal", path) < 0)
+        iron__fail(err, status, 0, "out of memory: a file name");
+    else
+        status = check_header(path, err);
+    if (status == IRON_OK && is_unused)
+        status = check_log(log, err);
+    if (status == IRON_OK)
+        status = database_open(store, false, out, err);
+    free(path);
+    free(log);
+    return status;
+}
+
+void iron__database_close(iron__database *db, bool flush_log) { database_close(db, flush_log); }
 
 /* Rows of feeds. */
 
@@ -803,6 +943,15 @@ iron_status iron__store_failure(iron__store *store, iron_error *why) {
         *why = store->failure;
     pthread_mutex_unlock(&store->lock);
     return status;
+}
+
+iron_status iron__store_full(iron__store *store, iron_error *why) {
+    if (!atomic_load(&store->is_full))
+        return IRON_OK;
+    return iron__fail(why, IRON_E_IO, IRON_NO_SPACE,
+                      "the disk of %.100s is full; %" PRIu64
+                      " MiB are kept for deleting engines: delete some, or free space",
+                      store->directory, atomic_load(&store->reserve_held) >> 20);
 }
 
 /* Change notifications. */
@@ -939,7 +1088,7 @@ static iron_status read_pragma(iron__database *db, const char *sql, uint64_t *nu
     return status;
 }
 
-static iron_status inspect(iron__database *db, iron_error *err) {
+iron_status iron__database_inspect(iron__database *db, iron_error *err) {
     char answer[100];
     uint64_t number;
 
@@ -966,7 +1115,7 @@ static iron_status inspect_now(iron__store *store, iron_error *err) {
     if (!store->is_inspected)
         return IRON_OK;
     sqlite3_progress_handler(store->db->handle, INSPECTION_STEPS, report_inspecting, store);
-    status = inspect(store->db, err);
+    status = iron__database_inspect(store->db, err);
     sqlite3_progress_handler(store->db->handle, 0, NULL, NULL);
     return status;
 }
@@ -979,11 +1128,11 @@ static void *inspect_in_background(void *context) {
     iron__store *store = context;
     iron__database *db = NULL;
     iron_error why = {0};
-    iron_status status = database_open(store->directory, false, &db, &why);
+    iron_status status = database_open(store, false, &db, &why);
 
     if (status == IRON_OK) {
         sqlite3_progress_handler(db->handle, INSPECTION_STEPS, is_inspection_stopped, store);
-        status = inspect(db, &why);
+        status = iron__database_inspect(db, &why);
     }
     if (status != IRON_OK && status != IRON_E_CANCELLED)
         iron__store_fail(store, &why);
@@ -994,16 +1143,42 @@ static void *inspect_in_background(void *context) {
 
 /* Opening and closing. */
 
+/* Without any room there is no new marker; the next start makes one. */
+static iron_status begin_marker(iron__store *store, iron_error *err) {
+    iron_error why = {0};
+    iron_status status;
+
+    do {
+        iron__marker_close(&store->marker);
+        store->marker = (iron__marker){.fd = -1, .log_fd = -1};
+        status = iron__marker_begin(store, &why);
+    } while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
+    if (status != IRON_OK && iron__is_no_space(&why)) {
+        iron__marker_close(&store->marker);
+        store->marker = (iron__marker){.fd = -1, .log_fd = -1};
+        return unlinkat(store->directory_fd, "marker", 0) == 0 || errno == ENOENT
+                   ? IRON_OK
+                   : iron__fail(err, IRON_E_IO, errno, "cannot remove the marker");
+    }
+    if (status != IRON_OK && err)
+        *err = why;
+    return status;
+}
+
 static iron_status open_all(iron__store *store, iron_error *err) {
     iron__store_ledger ledger;
     int code;
 
-    IRON_TRY(database_open(store->directory, true, &store->db, err));
-    IRON_TRY(database_open(store->directory, false, &store->reader, err));
+    IRON_TRY(database_open(store, true, &store->db, err));
+    if (store->db->is_alone)
+        store->reader = store->db;
+    else
+        IRON_TRY(database_open(store, false, &store->reader, err));
     IRON_TRY(inspect_now(store, err));
     IRON_TRY(iron__store_load(store, &ledger, err));
+    IRON_TRY(begin_marker(store, err));
     IRON_TRY(iron__writer_start(store, &ledger, err));
-    if (store->is_inspected)
+    if (store->is_inspected || store->db->is_alone)
         return IRON_OK;
     code = pthread_create(&store->inspector, NULL, inspect_in_background, store);
     if (code != 0)
@@ -1024,8 +1199,13 @@ static void store_destroy(iron__store *store) {
     iron__writer_stop(store->writer);
     for (size_t k = 0; k < store->engine_count; k++)
         iron__store_engine_release(store->engines[k]);
-    database_close(store->reader, false);
+    if (store->reader != store->db)
+        database_close(store->reader, false);
     database_close(store->db, flush_log && !atomic_load(&store->has_failed));
+    iron__reserve_close(&store->reserve);
+    iron__marker_close(&store->marker);
+    if (store->directory_fd >= 0)
+        close(store->directory_fd);
     pthread_mutex_destroy(&store->lock);
     pthread_mutex_destroy(&store->read_lock);
     pthread_cond_destroy(&store->change_came);
@@ -1044,6 +1224,7 @@ iron_status iron__store_open(const iron__store_options *options, iron__store **o
 
     *out = NULL;
     IRON_FAIL_IF(!store, err, IRON_E_NOMEM, "out of memory: a store");
+    store->directory_fd = store->reserve.fd = store->marker.fd = store->marker.log_fd = -1;
     o = &store->options;
     *o = *options;
     o->engines_max = o->engines_max ? o->engines_max : 256;

@@ -16,8 +16,9 @@
  * until one final transaction adds the feed's row, so memory is bounded, and blocks of abandoned
  * bodies are deleted later.
  *
- * After a failed write the store is read-only until the process ends, and iron__store_failure says
- * why. A failed fsync is never retried.
+ * On a full disk (ENOSPC, EDQUOT) feeds and new engines are refused until there is room; deletions
+ * use the reserve (reserve.c). After any other failed write the store is read-only until the
+ * process ends, and iron__store_failure says why. A failed fsync is never retried.
  *
  * Threads: every function may be called from any thread; one iron__feed from one thread at a time.
  */
@@ -38,7 +39,8 @@ typedef struct iron__store_engine iron__store_engine;
 #define IRON_ENGINE_NAME_MAX 64u  /* letters, digits, . _ -, beginning with a letter or digit */
 #define IRON_FEED_KEY_MAX    255u /* 1 to 255 visible ASCII characters */
 #define IRON_SMALL_BODY      ((size_t)64 << 10)
-#define IRON_STORE_FORMAT    1u /* of the database: PRAGMA user_version */
+#define IRON_STORE_FORMAT    1u         /* of the database: PRAGMA user_version */
+#define IRON_RESERVE_AUTO    UINT64_MAX /* 64 MiB; of a disk below 512 MiB an eighth */
 
 /* Progress of iron__store_open. */
 typedef struct iron__store_loading {
@@ -55,16 +57,18 @@ typedef struct iron__store_options {
     uint64_t snapshot_batches; /* batches between two snapshots of an engine; 0: 65536 */
     uint64_t inspected_bytes;  /* a larger file is inspected in the background while in use, a
                                   smaller one before it is used; 0: 2^28, about two seconds */
-    /* Callbacks, or NULL. Progress is reported often during iron__store_open, on the same thread;
-     * an engine that was moved to the CPU because its device failed, on any thread. */
+    /* Progress callback, or NULL. Called often during iron__store_open, on the same thread. */
     void (*loading)(void *context, const iron__store_loading *loading);
-    void (*moved)(void *context, const char *engine, const char *why);
-    void *context;
+    bool accept_loss;       /* go on although acknowledged data is missing (marker.c) */
+    uint64_t reserve_bytes; /* kept free for deletions on a full disk; 0: none */
+    /* What an operator should know, a sentence; or NULL. Called from any thread. */
+    void (*note)(void *context, const char *sentence);
+    void *context; /* of both */
 } iron__store_options;
 
 /* Refuses a directory that another process has open, and a database that is damaged, of another
- * program or of a newer version. Loads every engine: its newest snapshot and the feeds after it;
- * the state hash of the result must match the last row. */
+ * program or of a newer version, or that has lost acknowledged data. Loads every engine: its newest
+ * snapshot and the feeds after it; the state hash of the result must match the last row. */
 iron_status iron__store_open(const iron__store_options *options, iron__store **out,
                              iron_error *err);
 /* Refuses new feeds and engines from now on (IRON_FEED_STOPPING); open feeds may finish. */
@@ -74,6 +78,8 @@ void iron__store_stop(iron__store *store);
 void iron__store_close(iron__store *store);
 /* IRON_OK, or the error that made the store read-only. */
 iron_status iron__store_failure(iron__store *store, iron_error *why);
+/* IRON_OK, or IRON_E_IO while feeds and new engines are refused because the disk is full. */
+iron_status iron__store_full(iron__store *store, iron_error *why);
 
 /* The configuration of an engine. */
 typedef struct iron__store_plan {
@@ -200,6 +206,7 @@ typedef enum iron__feed_outcome {
     IRON_FEED_BUSY,       /* too many large bodies at once; try again */
     IRON_FEED_STOPPING,   /* the store is closing */
     IRON_FEED_READ_ONLY,  /* a write has failed; the store accepts nothing more */
+    IRON_FEED_FULL,       /* the disk is full; nothing was fed */
     IRON_FEED_FAILED      /* out of memory, a device; see the error */
 } iron__feed_outcome;
 
@@ -259,12 +266,14 @@ typedef struct iron__store_counts {
     uint32_t queued, uploads; /* now */
     uint64_t moved;           /* engines whose device failed, since the start */
     uint64_t busy_ns;         /* how long the writer has been busy with its current work; 0: idle */
+    bool is_full;
 } iron__store_counts;
 
 /* Bytes on the disk now; 0 if unknown. */
 typedef struct iron__store_disk {
     uint64_t database, log; /* iron.db and its write-ahead log */
     uint64_t size, free;    /* of the file system; free for unprivileged users */
+    uint64_t reserve;       /* allocated now */
 } iron__store_disk;
 
 /* disk may be NULL; then the disk is not accessed. */

@@ -5,6 +5,9 @@
  *   store.c      the database and its rows, the list of engines, opening and closing
  *   engines.c    engines, feeds, and the writer thread: group commit, snapshots, cleanup
  *   recovery.c   loading engines at start, and reading an engine's history
+ *   reserve.c    disk space that is kept for what makes room
+ *   marker.c     what has been acknowledged, to notice a lost log
+ *   backup.c     copying and verifying a data directory
  *
  * Locking: the fields of the writer belong to its thread; the published fields of an engine are
  * guarded by the engine's lock, the list of engines by the store's. Locks are taken in the order
@@ -102,6 +105,11 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
 /* Connections (store.c). */
 
 #define IRON_DATABASE_ID 0x49524f4e /* "IRON" */
+#define IRON_PAGE_BYTES  4096
+
+/* The write-ahead log: a header, then frames of a header and a page. */
+#define IRON_LOG_HEADER_BYTES 32u
+#define IRON_LOG_FRAME_BYTES  (24u + IRON_PAGE_BYTES)
 
 #define IRON_FEED_COLUMNS                                                                          \
     "engine, number, position, tokens, xors, sum, first_batch, batches, total_xors, total_sum, "   \
@@ -113,6 +121,14 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(COMMIT, "COMMIT")                                                                            \
     X(ROLLBACK, "ROLLBACK")                                                                        \
+    X(PAGES, "PRAGMA page_count")                                                                  \
+    X(FREE_PAGES, "PRAGMA freelist_count")                                                         \
+    X(NEXT_ENGINE, "SELECT next_engine FROM ledger WHERE id = 1")                                  \
+    X(FEED_LAST, "SELECT number FROM feeds WHERE engine = ?1 ORDER BY number DESC LIMIT 1")        \
+    X(FEED_END, "SELECT position + tokens FROM feeds WHERE engine = ?1 AND number = ?2")           \
+    X(CLAIMS, "SELECT id, coalesce(number, 0), coalesce(position + tokens, 0), name FROM engines " \
+              "LEFT JOIN feeds ON engine = id AND number = (SELECT max(number) FROM feeds WHERE "  \
+              "engine = id)")                                                                      \
     X(LEDGER_READ, "SELECT engines, engines_check, next_engine, check_word FROM ledger "           \
                    "WHERE id = 1")                                                                 \
     X(LEDGER_WRITE, "UPDATE ledger SET engines = ?1, engines_check = ?2, next_engine = ?3, "       \
@@ -168,8 +184,16 @@ typedef struct iron__database {
     sqlite3_stmt *statements[IRON_SQL_COUNT];
     char *path;
     int directory_lock; /* of the writer's connection; else -1 */
+    int shared_memory;  /* a descriptor of the writer's, or -1 */
     int wal_frames;     /* in the log after the last commit */
+    bool is_alone;      /* without shared memory, for lack of space: no other can be opened */
 } iron__database;
+
+/* An error of a connection whose cause is a full disk or quota. */
+#define IRON_NO_SPACE (SQLITE_FULL | 1 << 8) /* its `native`; no code of SQLite's */
+static inline bool iron__is_no_space(const iron_error *err) {
+    return err->status == IRON_E_IO && err->native == IRON_NO_SPACE;
+}
 
 /* The statement with words as its parameters ?1, ?2, ... NULL, with err filled, if its tables are
  * missing; that may be bound to, and iron__sql_step fails. */
@@ -191,6 +215,14 @@ void iron__database_reset(iron__database *db);
  * in the log; *is_complete (or NULL) tells. */
 iron_status iron__database_flush_log(iron__database *db, int mode, bool *is_complete,
                                      iron_error *err);
+
+/* A connection that only reads the store's directory; is_unused: no server runs, the log is checked
+ * as at start. */
+iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron__database **out,
+                                        iron_error *err);
+void iron__database_close(iron__database *db, bool flush_log); /* NULL is fine */
+/* SQLite's check of the whole file. */
+iron_status iron__database_inspect(iron__database *db, iron_error *err);
 
 /* SQLite's integers are signed; 64-bit words keep their bits. */
 static inline void iron__bind_word(sqlite3_stmt *s, int at, uint64_t word) {
@@ -257,6 +289,7 @@ struct iron__store_engine {
     iron__store_plan on_cpu; /* in_use if its device fails, with the name of the CPU */
     char cpu[96];
     uint64_t id, created_ms;
+    uint64_t marker_slot; /* 0: none yet */
     atomic_uint references;
 
     /* used by the writer only */
@@ -266,6 +299,7 @@ struct iron__store_engine {
     bool has_unpublished; /* latest and latest_nodes are newer than what is published */
     bool is_deleting;     /* deleted by the current transaction or before */
     uint64_t snapshot_batches, snapshot_feeds; /* contained in the newest snapshot */
+    uint64_t snapshot_next;      /* feeds in the one of the current transaction; 0: none */
     uint64_t incoming_committed; /* tokens of large bodies committed but not published yet */
 
     iron__rate_counter rate_counter;
@@ -319,6 +353,56 @@ static inline bool iron__store_engine_is_deleted(iron__store_engine *entry) {
     return is_deleted;
 }
 
+/* Disk space that is kept for what makes room (reserve.c). Used by one thread at a time. */
+
+typedef struct iron__reserve {
+    int fd, directory;     /* fd -1: there is no file yet */
+    uint64_t wanted, held; /* bytes; `held` are allocated */
+} iron__reserve;
+
+/* Allocates nothing yet. The directory is borrowed. */
+void iron__reserve_open(iron__reserve *r, int directory, uint64_t wanted);
+void iron__reserve_close(iron__reserve *r);
+/* How much must be free beyond the reserve before the disk no longer counts as full. */
+uint64_t iron__reserve_headroom(const iron__reserve *r);
+/* Allocates up to so many bytes in all; false: there is less. */
+bool iron__reserve_grow(iron__reserve *r, uint64_t bytes);
+/* Gives back what is above so many bytes. */
+void iron__reserve_trim(iron__reserve *r, uint64_t bytes);
+/* Gives a part back to the disk; false: nothing is left. */
+bool iron__reserve_give(iron__reserve *r);
+
+/* What has been acknowledged (marker.c). Used by one thread at a time. */
+
+typedef struct iron__marker_slot {
+    uint64_t id, feeds, tokens; /* of an engine; the header has the log's size in `tokens` */
+    uint64_t is_deleted;
+    char name[88];
+    uint64_t check;
+} iron__marker_slot;
+
+typedef struct iron__marker {
+    int fd, log_fd; /* -1: none */
+    uint64_t log_bytes;
+    uint64_t next_slot, *free_slots;
+    size_t free_count;
+} iron__marker;
+
+/* Compares the database, as it was found, with the marker: IRON_E_FORMAT for a loss that is not
+ * accepted. */
+iron_status iron__marker_check(iron__store *store, iron__database *db, iron_error *err);
+/* Writes a new one, for the engines that were loaded. */
+iron_status iron__marker_begin(iron__store *store, iron_error *err);
+/* Writes one for the engines in a database. */
+iron_status iron__marker_of_rows(int directory, iron__database *db, iron_error *err);
+/* After COMMIT: the state of an engine that was changed. */
+iron_status iron__marker_write(iron__marker *m, iron__store_engine *entry, iron_error *err);
+/* After COMMIT: the log has so many frames. */
+iron_status iron__marker_cover(iron__store *store, uint64_t frames, iron_error *err);
+/* Before the log is emptied. */
+iron_status iron__marker_release_log(iron__marker *m, iron_error *err);
+void iron__marker_close(iron__marker *m);
+
 /* The writer (engines.c). */
 
 typedef struct iron__writer iron__writer;
@@ -336,6 +420,9 @@ struct iron__store {
     char *directory;
     iron__writer *writer;
     iron__database *db; /* the writer's */
+    int directory_fd;
+    iron__reserve reserve; /* the writer's, once it runs, as is the marker */
+    iron__marker marker;
 
     pthread_mutex_t read_lock;
     iron__database *reader;
@@ -360,12 +447,19 @@ struct iron__store {
     atomic_bool inspection_stops, inspection_is_over;
 
     atomic_bool has_failed, is_stopping;
+    atomic_bool is_full, is_cleaning; /* the disk is; rows of deleted engines are being removed */
+    atomic_uint_fast64_t reserve_held;
     atomic_uint feeds_open, uploads, idle_forks;
     atomic_uint_fast64_t moved; /* engines whose device failed */
     atomic_uint_fast64_t next_upload;
     atomic_uint_fast64_t outcomes[IRON_FEED_FAILED + 1];
     atomic_uint_fast64_t fed_feeds, fed_tokens, fed_bytes, fed_batches;
 };
+
+static inline void iron__store_note(iron__store *store, const char *sentence) {
+    if (store->options.note)
+        store->options.note(store->options.context, sentence);
+}
 
 /* Makes the store read-only, for the first of several reasons. */
 static inline void iron__store_fail(iron__store *store, const iron_error *why) {
@@ -405,5 +499,10 @@ static inline void iron__store_report_loading(iron__store *store) {
 
 /* Loads every engine from the database, and the ledger (recovery.c). */
 iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iron_error *err);
+
+/* Replays every engine from its first feed, and compares the state after each; counts what it has
+ * seen. Damage is IRON_E_FORMAT (recovery.c). */
+iron_status iron__store_verify(iron__store *store, uint64_t *engines, uint64_t *feeds,
+                               uint64_t *batches, iron_error *err);
 
 #endif

@@ -12,7 +12,7 @@ from harness import REPO
 # What a start goes through. Running out of memory has one answer for all.
 FILES = ("src/server/server.c", "src/server/connections.c", "src/server/request.c",
          "src/server/log.c", "src/core/files.c", "src/store/store.c", "src/store/recovery.c",
-         "src/store/engines.c", "apps/iron/cmd_serve.c")
+         "src/store/engines.c", "src/store/marker.c", "apps/iron/cmd_serve.c")
 # For programs, never shown, or said only while the server runs.
 NOT_SAID = ("iron_server_options.struct_size", "a server needs options",
             "the inspection was stopped", "a group has changed more", "an engine named",

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Backups of a running server, made and restored as docs/operations.md describes."""
+"""Backups of a running server, made and restored as docs/operations.md describes, and verified."""
 
-import re
+import contextlib
 import shutil
+import sqlite3
 import subprocess
 
 from api import ServerTest, report_of
-from harness import REPO, SEED, TIMEOUT_S, environment, iron, oracle, pack
+from harness import SEED, iron, oracle, pack
 from load import ENGINES, Load
 from managed import short_busy_timeout
 from model import by_oracle, in_order
@@ -14,26 +15,25 @@ from serving import NotServing
 
 BACKUPS = 3
 FEEDS = 60  # acknowledged, at least, between two backups
-PAGE = REPO / "docs" / "operations.md"
 
 
 class Backup(ServerTest):
-    def setUp(self):
-        super().setUp()
-        if not shutil.which("sqlite3"):
-            self.skipTest("sqlite3 is not installed (Debian: sqlite3)")
-
     def back_up(self, server, name):
-        """Runs the backup command of the page; returns a data folder for a server."""
-        command = re.search(r"^\((umask 077; sqlite3 .*)\)$", PAGE.read_text(encoding="utf-8"),
-                            re.MULTILINE)[1]
+        """Returns a data folder for a server."""
         folder = self.dir / name
-        folder.mkdir(mode=0o700)
-        subprocess.run(["bash", "-euc", command.replace("backup/iron.db", str(folder / "iron.db"))],
-                       env=environment({"DATA": str(server.data)}), check=True,
-                       timeout=4 * TIMEOUT_S)
+        done = iron("serve", "backup", server.data, folder)
+        self.assertEqual((done.code, done.err), (0, b""), str(done))
         self.assertEqual((folder / "iron.db").stat().st_mode & 0o777, 0o600)
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+        self.assert_sound(folder)
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["iron.db", "marker"])
         return folder
+
+    def assert_sound(self, folder, *texts):
+        done = iron("serve", "verify", folder)
+        self.assertEqual((done.code, done.err), (0, b""), str(done))
+        for text in ("is sound", *texts):
+            self.assertIn(text, done.text)
 
     @staticmethod
     def acknowledged(load) -> dict:
@@ -85,7 +85,8 @@ class Backup(ServerTest):
         server.kill()
         for path in server.data.glob("iron.db*"):
             path.unlink()
-        shutil.copy(copy / "iron.db", server.data)
+        for path in copy.iterdir():  # with its marker: nothing counts as lost
+            shutil.copy(path, server.data)
         server.start()
         refusal = api.feed("e", pack(tokens[3000:]), at=3000)
         self.assert_problem(refusal, "position-mismatch")
@@ -99,10 +100,12 @@ class Backup(ServerTest):
 
     def test_start_fails_while_a_reader_uses_the_database(self):
         """A read transaction that needs the write-ahead log keeps the server from starting."""
+        if not shutil.which("sqlite3"):
+            self.skipTest("sqlite3 is not installed (Debian: sqlite3)")
         server = self.serve(env=short_busy_timeout())
         self.created(self.api(server), "e", nodes=1)
         server.kill()
-        reader = subprocess.Popen(["sqlite3", server.data / "iron.db"], stdin=subprocess.PIPE,
+        reader = subprocess.Popen(["sqlite3", "-readonly", server.data / "iron.db"], stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, text=True)
         self.addCleanup(reader.communicate)
         reader.stdin.write("BEGIN; SELECT count(*) FROM engines;\n")
@@ -115,3 +118,51 @@ class Backup(ServerTest):
         reader.communicate("COMMIT;\n")
         server.start()
         self.assertEqual(self.api(server).engine("e")["tokens"], 0)
+
+    def fed_server(self):
+        server = self.serve()
+        api = self.api(server)
+        self.created(api, "e", nodes=5, batch=100)
+        for k in range(20):
+            self.fed(api, "e", pack(oracle.gen(k, 300, 1000)))
+        return server
+
+    def test_backup_is_complete_or_absent(self):
+        server = self.fed_server()
+        for target, code in ((self.dir, 2), (self.dir / "no" / "such", 2)):
+            self.assertEqual(iron("serve", "backup", server.data, target).code, code)
+        left = self.dir / "copy.partial"  # of an interrupted backup
+        left.mkdir()
+        (left / "iron.db").write_bytes(b"half")
+        self.back_up(server, "copy")
+        self.assertFalse(left.exists())
+        self.assertEqual(iron("serve", "backup", self.dir / "none", self.dir / "x").code, 2)
+        self.assertFalse((self.dir / "x").exists())
+        server.stop()
+        self.back_up(server, "stopped")
+
+    def test_verify(self):
+        """While it runs, after kill -9, and stopped; then a difference, named, with exit status 1."""
+        server = self.fed_server()
+        self.assert_sound(server.data, "1 engines, 20 feeds, 60 batches", "a server is running")
+        server.kill()
+        self.assert_sound(server.data)
+        self.assertTrue((server.data / "iron.db-wal").stat().st_size)
+        content = (server.data / "iron.db-wal").read_bytes()
+        (server.data / "iron.db-wal").unlink()
+        done = iron("serve", "verify", server.data)
+        self.assertEqual(done.code, 1, str(done))
+        self.assertIn(b"iron.db-wal has 0 bytes and had", done.err)
+        (server.data / "iron.db-wal").write_bytes(content)
+        server.start()
+        server.stop()
+        self.assert_sound(server.data)
+        with contextlib.closing(sqlite3.connect(server.data / "iron.db")) as database:
+            database.execute("UPDATE feeds SET state = state + 1 WHERE number = 7")
+            database.commit()
+        done = iron("serve", "verify", server.data)
+        self.assertEqual(done.code, 1, str(done))
+        self.assertIn(b"feed 7 of engine 1", done.err)
+        for wrong in (["verify"], ["verify", self.dir / "none"], ["verify", "a", "b"], ["backup"],
+                      ["verify", self.dir]):
+            self.assertEqual(iron("serve", *wrong).code, 2, wrong)

@@ -63,6 +63,30 @@ class Creation(ServerTest):
     def post(self, text: bytes, content_type="application/json"):
         return self.client.call("POST", "/v1/engines", text, {"Content-Type": content_type})
 
+    def test_pages(self):
+        """All pages together are the whole list, also if engines come and go meanwhile."""
+        names = ["a", "b", "c.1", "d", "e"]
+        for name in reversed(names):
+            self.created(self.client, name, nodes=1)
+        whole = self.client.get("/v1/engines").json
+        self.assertEqual(([e["name"] for e in whole["engines"]], "next" in whole), (names, False))
+        for limit in (1, 2, 3, 5, 9):
+            found, target, pages = [], f"/v1/engines?limit={limit}", 0
+            while target:
+                page = self.client.get(target).json
+                self.assertLessEqual(len(page["engines"]), limit)
+                found += page["engines"]
+                target, pages = page.get("next"), pages + 1
+            self.assertEqual(found, whole["engines"])
+            self.assertEqual(pages, max(1, -(-len(names) // limit)))
+        page = self.client.get("/v1/engines?limit=2").json
+        self.assertEqual(self.client.call("DELETE", "/v1/engines/b").status, 204)
+        rest = self.client.get(page["next"]).json
+        self.assertEqual([e["name"] for e in rest["engines"]], ["c.1", "d"])
+        self.assertEqual(self.client.get("/v1/engines?after=e").json, {"engines": []})
+        for query in ("limit=0", "limit=x", "after=", "after=.x", "since=1"):
+            self.assert_problem(self.client.get(f"/v1/engines?{query}"), "bad-query")
+
     def test_defaults(self):
         answer = self.client.create("plain")
         self.assertEqual((answer.status, answer.get("location")), (201, "/v1/engines/plain"))

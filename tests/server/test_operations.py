@@ -3,7 +3,6 @@
 and messages of a refused start."""
 
 import re
-import shutil
 
 from harness import REPO, oracle, pack
 from pages import PageTest
@@ -27,14 +26,12 @@ def first_column(title: str) -> list:
 
 class Page(PageTest):
     def test_examples(self):
-        if not shutil.which("sqlite3"):
-            self.skipTest("no sqlite3 here (Debian: sqlite3)")
         server = self.serve()
         api = self.api(server)
         self.created(api, "e", nodes=4)
         self.fed(api, "e", pack(oracle.gen(1, 1000, 100)))
         run, compared = self.assert_shown(PAGE, server)
-        self.assertGreaterEqual((run, compared), (2, 1))
+        self.assertGreaterEqual((run, compared), (1, 1))
 
     def test_every_problem_is_documented(self):
         header = (REPO / "src/server/http.h").read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ typedef struct vfs_faults {
     unsigned fail_at;   /* 0: never */
     bool is_lasting;    /* all after it fail too */
     bool only_main;     /* counts the database file alone, which only checkpoints write */
+    bool only_writes;   /* neither truncations nor syncs */
     int code;           /* of a failing write: SQLITE_IOERR_WRITE or SQLITE_FULL */
     atomic_uint failed; /* calls that failed */
 } vfs_faults;
@@ -50,17 +51,23 @@ static inline int f_read(sqlite3_file *f, void *to, int n, sqlite3_int64 at) {
 }
 static inline int f_write(sqlite3_file *f, const void *from, int n, sqlite3_int64 at) {
     if (fails_now(f)) {
-        /* half of it is written, as by a full disk or a torn write */
-        real_of(f)->pMethods->xWrite(real_of(f), from, n / 2, at);
+        sqlite3_int64 size = 0;
+
+        /* half of it is written, as by a torn write, or by a full disk where the file grows */
+        real_of(f)->pMethods->xFileSize(real_of(f), &size);
+        if (faults.code != SQLITE_FULL || at >= size)
+            real_of(f)->pMethods->xWrite(real_of(f), from, n / 2, at);
         return faults.code;
     }
     return real_of(f)->pMethods->xWrite(real_of(f), from, n, at);
 }
 static inline int f_truncate(sqlite3_file *f, sqlite3_int64 size) {
-    return fails_now(f) ? SQLITE_IOERR_TRUNCATE : real_of(f)->pMethods->xTruncate(real_of(f), size);
+    return !faults.only_writes && fails_now(f) ? SQLITE_IOERR_TRUNCATE
+                                               : real_of(f)->pMethods->xTruncate(real_of(f), size);
 }
 static inline int f_sync(sqlite3_file *f, int flags) {
-    return fails_now(f) ? SQLITE_IOERR_FSYNC : real_of(f)->pMethods->xSync(real_of(f), flags);
+    return !faults.only_writes && fails_now(f) ? SQLITE_IOERR_FSYNC
+                                               : real_of(f)->pMethods->xSync(real_of(f), flags);
 }
 static inline int f_size(sqlite3_file *f, sqlite3_int64 *size) {
     return real_of(f)->pMethods->xFileSize(real_of(f), size);

@@ -131,7 +131,7 @@ static void assert_keys_known(iron__store_engine *entry) {
 
 /* True if the store could not be opened. */
 static bool open_damaged(void) {
-    iron__store_options options = {.directory = place.path};
+    iron__store_options options = {.directory = place.path, .accept_loss = true};
     iron__store *store = NULL;
     iron_error err = {0};
 
@@ -217,7 +217,8 @@ static void lost_pages_are_refused_or_unused(void **state) {
 /* A file that is too large to be checked before it is used: damage is found soon after, and the
  * store becomes read-only. An intact store stays writable. */
 static void large_files_are_inspected_in_the_background(void **state) {
-    iron__store_options options = {.directory = place.path, .inspected_bytes = 1};
+    iron__store_options options = {
+        .directory = place.path, .inspected_bytes = 1, .accept_loss = true};
     size_t opened = 0;
 
     (void)state;

@@ -11,6 +11,7 @@
 
 /* As if the store had been written on a machine with CUDA. */
 static void move_to_cuda(const char *name) {
+    iron__store bare = {.directory = place.path};
     iron__database *db = NULL;
     iron__store_ledger all;
     iron__engine_row *rows = NULL;
@@ -18,7 +19,7 @@ static void move_to_cuda(const char *name) {
     iron_error err = {0};
     char sql[300];
 
-    assert_ok(database_open(place.path, true, &db, &err), &err);
+    assert_ok(database_open(&bare, true, &db, &err), &err);
     assert_ok(read_ledger(db, &all, &err), &err);
     assert_ok(read_engines(db, &all, &rows, &count, &err), &err);
     assert_int_equal(count, 1);
@@ -32,6 +33,7 @@ static void move_to_cuda(const char *name) {
              (long long)iron__ledger_check(&all));
     assert_int_equal(sqlite3_exec(db->handle, sql, NULL, NULL, NULL), SQLITE_OK);
     database_close(db, true);
+    close(bare.directory_fd);
     free(rows);
 }
 

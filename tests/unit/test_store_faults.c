@@ -100,14 +100,16 @@ static size_t feed_all(iron__store *store, iron__store_engine *entry) {
         iron__feed_outcome outcome =
             feed_as(entry, body_how(k), tokens + k, 4 * body_tokens(k), &answer, &err);
 
-        assert_true(outcome == IRON_FEED_DONE || outcome == IRON_FEED_READ_ONLY);
+        assert_true(outcome == IRON_FEED_DONE || outcome == IRON_FEED_READ_ONLY ||
+                    (outcome == IRON_FEED_FULL && faults.code == SQLITE_FULL));
         assert_false(has_failed && outcome == IRON_FEED_DONE);
-        has_failed = outcome == IRON_FEED_READ_ONLY;
+        has_failed = outcome != IRON_FEED_DONE;
         acknowledged += outcome == IRON_FEED_DONE;
         if (outcome == IRON_FEED_DONE)
             assert_answer(&answer, &wanted[k + 1]);
         else
-            assert_true(err.text[0] && iron__store_failure(store, NULL) != IRON_OK);
+            assert_true(err.text[0] && (iron__store_failure(store, NULL) != IRON_OK ||
+                                        iron__store_full(store, NULL) != IRON_OK));
     }
     return acknowledged;
 }
@@ -118,7 +120,8 @@ static void assert_read_only(iron__store *store, iron__store_engine *entry, size
     iron__store_engine *none;
     iron_error err = {0};
 
-    assert_int_not_equal(iron__store_failure(store, &err), IRON_OK);
+    assert_true(iron__store_failure(store, &err) != IRON_OK ||
+                iron__store_full(store, &err) != IRON_OK);
     assert_true(err.text[0] != '\0');
     assert_view(entry, &wanted[acknowledged]);
     assert_refused(iron__store_create(store, &other, &none, &err), IRON_E_IO, &err);
@@ -201,6 +204,51 @@ static void the_disk_fails_for_good(void **state) {
 static void the_disk_is_full(void **state) {
     (void)state;
     assert_true(run_all(is_long_test() ? 1 : 3, true, SQLITE_FULL) > 30);
+}
+
+/* Writes fail for lack of space from the n-th on; then there is room. Each feed is refused as a
+ * whole, and succeeds when it is sent again to the same store. */
+static void there_is_room_again(void **state) {
+    iron__store_plan plan = plan_of_test();
+
+    (void)state;
+    for (unsigned n = 1; n <= 30; n += is_long_test() ? 1 : 4) {
+        iron__store *store;
+        iron__store_engine *entry;
+        folder place;
+        size_t refused = 0;
+
+        folder_make(&place);
+        store = store_at_with(&place, (iron__store_options){.snapshot_batches = 3000});
+        entry = make_engine(store, &plan);
+        for (size_t k = 0; k < FEEDS; k++) {
+            iron__feed_outcome outcome;
+            iron__feed_answer answer;
+            iron_error err = {0};
+
+            faults.only_writes = true;
+            faults_arm(n, true, SQLITE_FULL);
+            outcome = feed_as(entry, body_how(k), tokens + k, 4 * body_tokens(k), &answer, &err);
+            faults_disarm();
+            faults.only_writes = false;
+            assert_int_equal(iron__store_failure(store, &err), IRON_OK);
+            assert_true(outcome == IRON_FEED_DONE || outcome == IRON_FEED_FULL);
+            if (outcome == IRON_FEED_FULL) {
+                refused++;
+                assert_view(entry, &wanted[k]);
+                while (outcome == IRON_FEED_FULL) /* until the writer looks again */
+                    outcome =
+                        feed_as(entry, body_how(k), tokens + k, 4 * body_tokens(k), &answer, &err);
+            }
+            assert_int_equal(outcome, IRON_FEED_DONE);
+            assert_answer(&answer, &wanted[k + 1]);
+        }
+        assert_true(refused > 0 || n > 1);
+        iron__store_engine_release(entry);
+        iron__store_close(store);
+        assert_recovered(&place, FEEDS);
+        folder_remove(&place);
+    }
 }
 
 /* A failed checkpoint is a failure, although no caller waits for it: SQLite alone would retry the
@@ -367,6 +415,7 @@ int main(void) {
         cmocka_unit_test(a_write_or_sync_fails_once),
         cmocka_unit_test(the_disk_fails_for_good),
         cmocka_unit_test(the_disk_is_full),
+        cmocka_unit_test(there_is_room_again),
         cmocka_unit_test(a_failed_checkpoint_is_a_failure),
         cmocka_unit_test(failed_opening_loses_nothing),
         cmocka_unit_test(failed_creation_can_be_repeated),
