@@ -50,7 +50,8 @@ typedef struct limit_entry {
     uint32_t next;  /* in the chain or the free list; NO_ENTRY ends it */
 } limit_entry;
 
-#define NO_ENTRY UINT32_MAX
+#define NO_ENTRY  UINT32_MAX
+#define LOCAL_KEY UINT64_MAX /* of clients without an address; they are not limited by it */
 
 typedef struct limits {
     uint32_t all, all_max, address_max;
@@ -87,7 +88,7 @@ static iron_status limits_init(limits *l, uint32_t all_max, uint32_t address_max
 }
 
 static uint64_t address_key(const struct sockaddr *address) {
-    uint64_t key = 0;
+    uint64_t key = LOCAL_KEY;
 
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
@@ -98,7 +99,7 @@ static uint64_t address_key(const struct sockaddr *address) {
             &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
         bool is_v4 = IN6_IS_ADDR_V4MAPPED(v6);
 
-        key = is_v4 ? 0xFFFF : 0;
+        key = is_v4 ? 0xFFFF : 0; /* never LOCAL_KEY, which would be multicast */
         for (int k = is_v4 ? 12 : 0; k < (is_v4 ? 16 : 8); k++)
             key = key << 8 | v6->s6_addr[k];
     }
@@ -114,14 +115,13 @@ static uint32_t *find_link(limits *l, uint64_t key) {
     return link;
 }
 
-static limit_result limits_add(limits *l, const struct sockaddr *address) {
-    uint64_t key = address_key(address);
+static limit_result limits_add(limits *l, uint64_t key) {
     uint32_t *link = find_link(l, key);
 
+    if (*link != NO_ENTRY && key != LOCAL_KEY && l->entries[*link].count >= l->address_max)
+        return LIMIT_ADDRESS;
     if (l->all == l->all_max)
         return LIMIT_ALL;
-    if (*link != NO_ENTRY && l->entries[*link].count >= l->address_max)
-        return LIMIT_ADDRESS;
     if (*link == NO_ENTRY) { /* one is free, since there are as many as connections */
         uint32_t taken = l->free;
 
@@ -134,8 +134,8 @@ static limit_result limits_add(limits *l, const struct sockaddr *address) {
     return LIMIT_OK;
 }
 
-static void limits_remove(limits *l, const struct sockaddr *address) {
-    uint32_t *link = find_link(l, address_key(address)), removed = *link;
+static void limits_remove(limits *l, uint64_t key) {
+    uint32_t *link = find_link(l, key), removed = *link;
 
     if (removed == NO_ENTRY)
         return;
@@ -165,6 +165,7 @@ typedef struct pending {
     int fd;
     struct sockaddr_storage address;
     socklen_t address_bytes;
+    uint64_t key; /* of the address */
     uint64_t since_ns, until_ns;
     iron__http_error refusal; /* kind NULL: it is within the limits */
     dev_t device;             /* of the socket, while it is handed over */
@@ -202,9 +203,9 @@ static void unlink_pending(pending *p) {
 }
 
 /* A connection has ended. From any thread. */
-static void release(iron__acceptor *a, const struct sockaddr *address) {
+static void release(iron__acceptor *a, uint64_t key) {
     pthread_mutex_lock(&a->mutex);
-    limits_remove(&a->limits, address);
+    limits_remove(&a->limits, key);
     pthread_mutex_unlock(&a->mutex);
     atomic_fetch_sub(&a->server->connections, 1);
 }
@@ -221,7 +222,7 @@ static void hang_up(iron__acceptor *a, pending *p) {
     remove_pending(a, p);
     close(p->fd);
     if (!p->refusal.kind)
-        release(a, address_of(p));
+        release(a, p->key);
     free(p);
 }
 
@@ -243,7 +244,7 @@ static void release_lost(iron__acceptor *a, int fd) {
             now.st_ino == p->inode)
             continue;
         unlink_pending(p);
-        limits_remove(&a->limits, address_of(p));
+        limits_remove(&a->limits, p->key);
         atomic_fetch_sub(&a->server->connections, 1);
         free(p);
     }
@@ -327,9 +328,18 @@ static void refuse(iron__acceptor *a, pending *p, const iron__http_error *error,
     shutdown(p->fd, SHUT_WR);
     remove_pending(a, p);
     if (!p->refusal.kind)
-        release(a, address_of(p));
+        release(a, p->key);
     iron__drain_socket(server, p->fd);
     free(p);
+}
+
+/* Ends a connection whose header is incomplete; one that never asked for anything is not
+ * answered. */
+static void end_waiting(iron__acceptor *a, pending *p, const iron__http_error *error) {
+    if (recv(p->fd, a->peeked, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
+        refuse(a, p, error, NULL);
+    else
+        hang_up(a, p);
 }
 
 static void time_out(iron__acceptor *a, pending *p) {
@@ -342,31 +352,28 @@ static void time_out(iron__acceptor *a, pending *p) {
         return;
     }
     atomic_fetch_add(&a->server->timed_out, 1);
-    if (recv(p->fd, a->peeked, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
-        refuse(a, p, &error, NULL);
-    else
-        hang_up(a, p); /* it never asked for anything */
+    end_waiting(a, p, &error);
 }
 
-/* Reads what has arrived: hands over, refuses, hangs up, or waits. is_all: the client sends no
- * more. */
-static void examine(iron__acceptor *a, pending *p, bool is_all) {
+/* Reads what has arrived: hands over, refuses, hangs up, or returns true to wait for more. is_all:
+ * the client sends no more. */
+static bool examine(iron__acceptor *a, pending *p, bool is_all) {
     ssize_t got = recv(p->fd, a->peeked, sizeof a->peeked, MSG_PEEK | MSG_DONTWAIT);
     iron__http_error error;
     bool is_parsed;
     size_t end;
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return true;
     if (got <= 0) {
         hang_up(a, p);
-        return;
+        return false;
     }
     error = iron__header_parse(a->peeked, (size_t)got, &a->header, &end);
     if (end == 0 && !error.kind) {
         if (is_all)
             hang_up(a, p);
-        return;
+        return !is_all;
     }
     is_parsed = !error.kind;
     if (is_parsed)
@@ -380,18 +387,57 @@ static void examine(iron__acceptor *a, pending *p, bool is_all) {
         remove_pending(a, p);
         hand_over(a, p);
     }
+    return false;
+}
+
+/* Making room
+ *
+ * Connections that only wait for a header must not keep others out. When a limit is reached, the
+ * one that has waited longest is dropped for a new one: among those that the acceptor holds, else
+ * among those that libmicrohttpd holds (kept open after a response, or under TLS). A client that
+ * sends its header at once is thus served, however many others are silent. */
+
+static bool shut_longest_idle(iron_server *server, const uint64_t *key);
+
+/* key: of an address whose limit is reached; NULL: any. False: no connection waits. True: try
+ * again; one fewer does. */
+static bool make_room(iron__acceptor *a, const uint64_t *key) {
+    iron__http_error error =
+        iron__http_error_make("busy", "send the whole header at once",
+                              "another client took this place before the header was complete");
+    pending *oldest = a->list.prev;
+
+    while (oldest != &a->list && (oldest->refusal.kind || (key && oldest->key != *key)))
+        oldest = oldest->prev;
+    if (oldest != &a->list && !examine(a, oldest, false))
+        return true; /* its header had just arrived, or it was gone */
+    if (oldest != &a->list)
+        end_waiting(a, oldest, &error);
+    else if (!shut_longest_idle(a->server, key))
+        return false;
+    atomic_fetch_add(&a->server->dropped_connections, 1);
+    return true;
 }
 
 /* Accepting */
 
-/* Counts one more connection, or says why it is refused. */
-static iron__http_error check_limits(iron__acceptor *a, const struct sockaddr *address) {
-    const iron_server_options *o = &a->server->options;
+static limit_result count_connection(iron__acceptor *a, uint64_t key) {
     limit_result result;
 
     pthread_mutex_lock(&a->mutex);
-    result = limits_add(&a->limits, address);
+    result = limits_add(&a->limits, key);
     pthread_mutex_unlock(&a->mutex);
+    return result;
+}
+
+/* Counts one more connection, or says why it is refused. */
+static iron__http_error check_limits(iron__acceptor *a, uint64_t key) {
+    const iron_server_options *o = &a->server->options;
+    limit_result result;
+
+    do
+        result = count_connection(a, key);
+    while (result != LIMIT_OK && make_room(a, result == LIMIT_ADDRESS ? &key : NULL));
     if (result == LIMIT_ALL)
         return iron__http_error_make("busy", "try again a little later",
                                      "all %u connections of the server are in use",
@@ -429,7 +475,8 @@ static void add_pending(iron__acceptor *a, pending *p) {
 
 static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_storage *address,
                            socklen_t bytes) {
-    iron__http_error refusal = check_limits(a, (const struct sockaddr *)address);
+    uint64_t key = address_key((const struct sockaddr *)address);
+    iron__http_error refusal = check_limits(a, key);
     bool is_tls = a->server->is_tls;
     pending *p = NULL;
 
@@ -446,7 +493,7 @@ static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_stor
             };
             iron__log_event(a->server->log, IRON_LOG_WARNING, "refused", members, NULL);
         } else {
-            release(a, (const struct sockaddr *)address);
+            release(a, key);
         }
         close(fd);
         return;
@@ -454,6 +501,7 @@ static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_stor
     p->fd = fd;
     p->address = *address;
     p->address_bytes = bytes;
+    p->key = key;
     p->refusal = refusal;
     if (is_tls)
         hand_over(a, p);
@@ -511,7 +559,7 @@ static void *run_acceptor(void *context) {
                 return NULL;
             if (events[k].data.ptr == &a->listen_fd)
                 continue; /* last: a new connection must not reuse a pointer that is still ahead */
-            examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
+            (void)examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
         }
         for (int k = 0; k < ready; k++)
             if (events[k].data.ptr == &a->listen_fd)
@@ -832,13 +880,52 @@ static void timeouts_stop(iron__timeouts *t) {
     timeouts_destroy(t);
 }
 
-static iron__connection *connection_open(iron__timeouts *t, int fd) {
+/* Shuts the connection that has waited longest for a header, and no longer counts it; see
+ * make_room. Those that have sent a token go last. */
+static bool shut_longest_idle(iron_server *server, const uint64_t *key) {
+    iron__timeouts *t = server->timeouts;
+    iron__connection *chosen = NULL;
+    uint64_t since_ns = 0;
+    bool is_shut = false;
+
+    pthread_mutex_lock(&t->mutex);
+    for (iron__connection *c = t->list.next; c != &t->list; c = c->next) {
+        pthread_mutex_lock(&c->mutex);
+        if (c->phase == IRON_PHASE_IDLE && (!key || c->key == *key) &&
+            (!chosen || c->is_known < chosen->is_known ||
+             (c->is_known == chosen->is_known && c->since_ns < since_ns))) {
+            chosen = c;
+            since_ns = c->since_ns;
+        }
+        pthread_mutex_unlock(&c->mutex);
+    }
+    if (chosen) {
+        pthread_mutex_lock(&chosen->mutex);
+        is_shut = chosen->phase == IRON_PHASE_IDLE;
+        if (is_shut) {
+            chosen->phase = IRON_PHASE_SHUT;
+            chosen->is_released = true;
+            shutdown(chosen->fd, SHUT_RDWR);
+        }
+        pthread_mutex_unlock(&chosen->mutex);
+    }
+    if (is_shut)
+        release(server->acceptor, chosen->key);
+    pthread_mutex_unlock(&t->mutex);
+    return is_shut;
+}
+
+/* A connection that the acceptor hands over has a header already, except under TLS. */
+static iron__connection *connection_open(iron__timeouts *t, int fd,
+                                         const struct sockaddr *address) {
     iron__connection *c = calloc(1, sizeof *c);
 
     if (!c)
         return NULL;
     pthread_mutex_init(&c->mutex, NULL);
     c->fd = fd;
+    c->key = address_key(address);
+    c->phase = t->server->is_tls ? IRON_PHASE_IDLE : IRON_PHASE_WORKING;
     c->since_ns = t->server->now_ns();
     pthread_mutex_lock(&t->mutex);
     if (t->list.next == &t->list)
@@ -851,13 +938,18 @@ static iron__connection *connection_open(iron__timeouts *t, int fd) {
     return c;
 }
 
-static void connection_close(iron__timeouts *t, iron__connection *c) {
+/* False: it is no longer counted. */
+static bool connection_close(iron__timeouts *t, iron__connection *c) {
+    bool is_counted;
+
     pthread_mutex_lock(&t->mutex);
     c->prev->next = c->next;
     c->next->prev = c->prev;
+    is_counted = !c->is_released;
     pthread_mutex_unlock(&t->mutex);
     pthread_mutex_destroy(&c->mutex);
     free(c);
+    return is_counted;
 }
 
 /* Draining: one thread for all sockets, one slot for each. The kernel discards (MSG_TRUNC), so
@@ -1011,20 +1103,20 @@ static void drain_stop(iron__drain *d) {
 /* libmicrohttpd's callback for connections that begin and end; their context is the connection. */
 static void connection_notify(void *context, struct MHD_Connection *mhd, void **socket_context,
                               enum MHD_ConnectionNotificationCode code) {
-    const union MHD_ConnectionInfo *info;
+    const struct sockaddr *address =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     iron_server *server = context;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-        forget_handed_over(server->acceptor, info->connect_fd);
-        *socket_context = connection_open(server->timeouts, info->connect_fd);
+        int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+
+        forget_handed_over(server->acceptor, fd);
+        *socket_context = connection_open(server->timeouts, fd, address);
         return; /* NULL, without memory: its requests end at once */
     }
-    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (*socket_context)
-        connection_close(server->timeouts, *socket_context);
+    if (!*socket_context || connection_close(server->timeouts, *socket_context))
+        release(server->acceptor, address_key(address));
     *socket_context = NULL;
-    release(server->acceptor, info->client_addr);
 }
 
 iron_status iron__connections_start(iron_server *server, iron_error *err) {

@@ -99,7 +99,8 @@ typedef struct iron__route {
     const char *pattern; /* "/v1/engines/{name}/feed": at most one variable */
     const char *query;   /* allowed parameters, separated by blanks: "dtype at"; NULL: none */
     iron__body_kind body;
-    bool is_open;      /* needs no token */
+    bool is_open;  /* needs no token */
+    bool is_probe; /* answered also when all connections for requests without a token are used */
     bool takes_ticket; /* ?ticket= replaces the token */
     void (*begin)(iron__request *req);
     void (*take)(iron__request *req, const void *bytes, size_t count);
@@ -197,6 +198,7 @@ struct iron__request {
     bool is_sent;       /* the response is on its way */
     bool is_stream;     /* the response is a stream, counted when it began */
     bool must_close;    /* the connection ends with this response */
+    bool is_stranger;   /* it has no valid token, and counts as such */
     iron__response response;
 };
 

@@ -563,10 +563,14 @@ static bool is_authorized(const iron_server *server, iron__text authorization) {
 }
 
 /* The bearer token or, unless NULL, the ticket, which is redeemed if it is needed. */
-static iron__http_error check_token(iron_server *server, const iron__header *header,
+static iron__http_error check_token(iron__request *req, const iron__header *header,
                                     const char *ticket) {
-    if (is_authorized(server, iron__header_get(header, "Authorization")))
+    iron_server *server = req->server;
+
+    if (is_authorized(server, iron__header_get(header, "Authorization"))) {
+        req->connection->is_known = server->token_bytes > 0;
         return iron__http_error_none();
+    }
     if (!ticket)
         return iron__http_error_make(
             "unauthorized",
@@ -629,6 +633,18 @@ static iron__http_error check_content(const iron__request *req, const iron__head
     return iron__http_error_none();
 }
 
+/* An eighth of the connections is kept for requests with a token and for probes: requests without
+ * one that are answered slowly, or read slowly, cannot take all of them. */
+static iron__http_error admit_stranger(iron__request *req) {
+    uint32_t all = req->server->options.max_connections;
+
+    req->is_stranger = true;
+    if (atomic_fetch_add(&req->server->strangers, 1) < all - all / 8)
+        return iron__http_error_none();
+    return iron__http_error_make("busy", "try again a little later, or send a token",
+                                 "all connections for requests without a token are in use");
+}
+
 /* Only clients with access learn whether a path exists. An unneeded ticket is not used up. */
 static iron__http_error check_route(iron__request *req, const iron__header *header,
                                     const char *method) {
@@ -640,9 +656,14 @@ static iron__http_error check_route(iron__request *req, const iron__header *head
 
     req->route = found.route;
     req->variable = req->target.variable;
+    req->connection->is_known = false;
     if (!(found.route ? found.route->is_open : found.is_open))
-        error = check_token(req->server, header,
-                            takes_ticket ? iron__request_query(req, "ticket") : NULL);
+        error = check_token(req, header, takes_ticket ? iron__request_query(req, "ticket") : NULL);
+    if (!req->connection->is_known && !(found.route && found.route->is_probe)) {
+        iron__http_error full = admit_stranger(req);
+
+        error = full.kind ? full : error;
+    }
     if (error.kind)
         return error;
     if (!found.is_path_known)
@@ -948,6 +969,8 @@ static void destroy(void *context, struct MHD_Connection *mhd, void **request,
         log_request(req, ns);
         (void)enter(req, IRON_PHASE_IDLE, 0);
         atomic_fetch_sub(&server->in_flight, 1);
+        if (req->is_stranger)
+            atomic_fetch_sub(&server->strangers, 1);
     }
     free_response(&req->response);
     for (size_t k = 0; k < IRON_TRIMMED_MAX; k++)

@@ -260,9 +260,9 @@ static void get_dashboard_style(iron__request *req) {
 
 const iron__route iron__route_info = {.method = "GET", .pattern = "/v1/info", .end = get_info};
 const iron__route iron__route_health = {
-    .method = "GET", .pattern = "/healthz", .is_open = true, .end = get_health};
+    .method = "GET", .pattern = "/healthz", .is_open = true, .is_probe = true, .end = get_health};
 const iron__route iron__route_ready = {
-    .method = "GET", .pattern = "/readyz", .is_open = true, .end = get_ready};
+    .method = "GET", .pattern = "/readyz", .is_open = true, .is_probe = true, .end = get_ready};
 const iron__route iron__route_openapi = {
     .method = "GET", .pattern = "/openapi.json", .end = get_openapi};
 const iron__route iron__route_dashboard = {

@@ -211,6 +211,9 @@ static void write_connections(FILE *to, const metrics *m) {
     gauge(to, "iron_connections_limit", "Connections at most.", server->options.max_connections);
     counter(to, "iron_connections_refused_total", "Connections refused by a limit.",
             now(&server->refused_connections));
+    counter(to, "iron_connections_dropped_total",
+            "Connections without a complete header that were closed to make room for others.",
+            now(&server->dropped_connections));
     gauge(to, "iron_uploads", "Large bodies arriving now.", m->counts.uploads);
     gauge(to, "iron_uploads_limit", "Large bodies at most.", server->options.max_uploads);
 }

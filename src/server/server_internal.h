@@ -263,9 +263,10 @@ struct iron_server {
     atomic_uint_fast64_t responses[6];                 /* by class of the status: [2] is 2xx */
     atomic_uint_fast64_t problems[IRON_PROBLEM_COUNT]; /* responses that are problems, by row */
     atomic_uint_fast64_t bytes_in, bytes_out;          /* of bodies */
-    atomic_uint_fast64_t refused_connections, timed_out, malformed;
+    atomic_uint_fast64_t refused_connections, dropped_connections, timed_out, malformed;
     iron__latency latency[IRON_ROUTES_MAX + 1]; /* by route; the last: of none */
     atomic_uint connections;
+    atomic_uint strangers; /* requests in flight without a token, except probes */
     atomic_uint in_flight; /* requests whose header has arrived and that are not over */
 };
 
@@ -312,6 +313,9 @@ typedef enum iron__phase {
 typedef struct iron__connection {
     struct iron__connection *next, *prev;
     int fd;
+    uint64_t key;          /* of the client's address */
+    atomic_bool is_known;  /* a request on it was allowed by a token */
+    bool is_released;      /* no longer counted; guarded by the list's lock */
     bool had_request;      /* its own thread's: the acceptor checked only the first header */
     uint64_t request_id;   /* its own thread's, except in IRON_PHASE_BODY */
     pthread_mutex_t mutex; /* guards what follows */

@@ -223,12 +223,13 @@ static const iron__route test_routes[] = {
     {.method = "GET", .pattern = "/run-down", .query = "n", .end = run_down},
     {.method = "GET", .pattern = "/flood", .end = flood},
     {.method = "POST", .pattern = "/parse", .body = IRON_BODY_JSON, .end = parse},
-    {.method = "POST", .pattern = "/meet", .body = IRON_BODY_JSON, .end = meet}};
+    {.method = "POST", .pattern = "/meet", .body = IRON_BODY_JSON, .end = meet},
+    {.method = "GET", .pattern = "/probe", .is_open = true, .is_probe = true, .end = hello}};
 
 #define ROUTE(k) &test_routes[k]
-const iron__route *const iron__routes[] = {ROUTE(0),  ROUTE(1),  ROUTE(2), ROUTE(3), ROUTE(4),
-                                           ROUTE(5),  ROUTE(6),  ROUTE(7), ROUTE(8), ROUTE(9),
-                                           ROUTE(10), ROUTE(11), NULL};
+const iron__route *const iron__routes[] = {ROUTE(0),  ROUTE(1),  ROUTE(2),  ROUTE(3), ROUTE(4),
+                                           ROUTE(5),  ROUTE(6),  ROUTE(7),  ROUTE(8), ROUTE(9),
+                                           ROUTE(10), ROUTE(11), ROUTE(12), NULL};
 
 /* A server for one test, on any free port. */
 typedef struct fixture {
