@@ -28,8 +28,9 @@ static const option serve_table[] = {
     OPTION("data", OPTION_TEXT, "DIR", serve_options, server.data,
            "directory of the engines; created if necessary", .standard = "iron-data"),
     OPTION("token-file", OPTION_TEXT, "FILE", serve_options, server.token_file,
-           "file with the token that every request must carry, on one line; it must be readable "
-           "only by its owner (chmod 600)"),
+           "file with the token that every request must carry, or with lines of TOKEN ROLE "
+           "[ENGINES]: read, feed or admin, and a pattern of names; it must be readable only by its "
+           "owner (chmod 600)"),
     OPTION("tls-cert", OPTION_TEXT, "FILE", serve_options, server.tls_cert,
            "certificate (PEM) for HTTPS; needs --tls-key"),
     OPTION("tls-key", OPTION_TEXT, "FILE", serve_options, server.tls_key,

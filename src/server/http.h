@@ -45,6 +45,7 @@
     X("unexpected-body", 400, "No body is expected here")                                          \
     X("unauthorized", 401, "A token is needed")                                                    \
     X("foreign-origin", 403, "The request comes from a page of another site")                      \
+    X("forbidden", 403, "The token does not allow this")                                           \
     X("no-such-path", 404, "There is nothing at this path")                                        \
     X("no-such-engine", 404, "There is no engine with this name")                                  \
     X("method-not-allowed", 405, "The path does not take this method")                             \
@@ -58,6 +59,7 @@
     X("wrong-host", 421, "The request is for another host")                                        \
     X("key-reused", 422, "The Idempotency-Key was used with other content")                        \
     X("too-many-connections", 429, "Too many connections from this address")                       \
+    X("too-many-guesses", 429, "Too many wrong tokens from this address")                          \
     X("header-too-large", 431, "The request's header is too large")                                \
     X("internal", 500, "Internal error")                                                           \
     X("damaged", 500, "Stored data are damaged")                                                   \
@@ -91,6 +93,13 @@ typedef enum iron__body_kind {
     IRON_BODY_STREAM /* any length up to the server's limit, passed to `take` as it arrives */
 } iron__body_kind;
 
+/* What a token allows; each includes those before it. */
+typedef enum iron__role {
+    IRON_ROLE_READ, /* everything that changes nothing */
+    IRON_ROLE_FEED,
+    IRON_ROLE_ADMIN /* to create and delete engines */
+} iron__role;
+
 #define IRON_JSON_BODY_MAX ((size_t)1 << 20)
 #define IRON_ROUTES_MAX    64u /* routes with a latency histogram of their own; others share one */
 
@@ -99,8 +108,9 @@ typedef struct iron__route {
     const char *pattern; /* "/v1/engines/{name}/feed": at most one variable */
     const char *query;   /* allowed parameters, separated by blanks: "dtype at"; NULL: none */
     iron__body_kind body;
-    bool is_open;  /* needs no token */
-    bool is_probe; /* answered also when all connections for requests without a token are used */
+    iron__role role; /* that its token needs */
+    bool is_open;    /* needs no token */
+    bool is_probe;   /* answered also when all connections for requests without a token are used */
     bool takes_ticket; /* ?ticket= replaces the token */
     void (*begin)(iron__request *req);
     void (*take)(iron__request *req, const void *bytes, size_t count);
@@ -198,12 +208,17 @@ struct iron__request {
     bool is_sent;       /* the response is on its way */
     bool is_stream;     /* the response is a stream, counted when it began */
     bool must_close;    /* the connection ends with this response */
-    bool is_stranger;   /* it has no valid token, and counts as such */
+    bool is_guess;      /* its token or ticket is wrong */
+    iron__role role;    /* of its token */
+    char engines[IRON_ENGINE_NAME_MAX + 1]; /* the pattern of its token; "": all */
+    bool is_stranger;                       /* it has no valid token, and counts as such */
     iron__response response;
 };
 
 /* A header's value, or NULL. Header fields that must not be repeated were checked. */
 const char *iron__request_header(const iron__request *req, const char *name);
+/* May its token see this engine? */
+bool iron__request_sees(const iron__request *req, const char *engine);
 /* A query parameter's value, percent-decoded, or NULL. No name occurs twice. */
 const char *iron__request_query(const iron__request *req, const char *name);
 /* Parses the body and calls `read` with the document, which is freed afterwards. `read` must not
@@ -261,7 +276,7 @@ unsigned iron__accept_weight(const char *accept, const char *type);
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum);
 /* All members of an engine, inside an object that the caller opens and closes. */
 void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view);
-/* The views of all engines, by name, malloc'ed. NULL: no memory. */
-iron__store_engine_view *iron__route_views(iron_server *server, size_t *count);
+/* The views of all engines that the request's token may see, by name, malloc'ed. NULL: no memory. */
+iron__store_engine_view *iron__route_views(const iron__request *req, size_t *count);
 
 #endif

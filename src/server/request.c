@@ -6,7 +6,7 @@
  * the acceptor (connections.c) hands it connections.
  *
  * When the header is complete, the request gets its route or is refused: the header, Host and
- * Origin, the path, the token, the method, the query's names, the body's length and type are
+ * Origin, the path, the token, the method, the token's role, the query's names, the body's length and type are
  * checked, and the first error is the response.
  *
  * A request without a body is answered at its end and not before, since libmicrohttpd closes a
@@ -21,7 +21,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 /* libmicrohttpd's memory for each connection: half of it reads bodies, as much as it gets in one
  * call. */
@@ -40,7 +39,6 @@
 #define HELP_ESCAPE "percent-encode with two hexadecimal digits, UTF-8, and no zero byte"
 
 #define NAME_BYTES_MAX 253u
-#define TICKET_TEXT    (2 * IRON_TICKET_BYTES + 1)
 
 /* What a route may ask of its request */
 
@@ -73,7 +71,7 @@ const char *iron__request_query(const iron__request *req, const char *name) {
  * It is decoded once, and must be UTF-8 without NULs; `+` is itself, as in paths. Literal parts of
  * a path are compared as they were sent: there is one way to write each of them. */
 
-static int digit(char c) {
+int iron__hex_digit(char c) {
     if (c >= '0' && c <= '9')
         return c - '0';
     if (c >= 'a' && c <= 'f')
@@ -89,7 +87,7 @@ static bool decode(char *text) {
         char c = *from;
 
         if (c == '%') {
-            int high = digit(from[1]), low = high < 0 ? -1 : digit(from[2]);
+            int high = iron__hex_digit(from[1]), low = high < 0 ? -1 : iron__hex_digit(from[2]);
 
             if (low < 0 || (high == 0 && low == 0))
                 return false;
@@ -464,144 +462,6 @@ static iron__http_error check_origin(const iron_server *server, const iron__head
     return iron__http_error_none();
 }
 
-/* The bearer token, and tickets that replace it for one request
- *
- * The time of a comparison depends neither on how much of a guess is right nor on the token's
- * length. */
-
-static bool read_ticket(const char *text, unsigned char bytes[IRON_TICKET_BYTES]) {
-    static const char digits[] = "0123456789abcdef";
-
-    if (strlen(text) != TICKET_TEXT - 1)
-        return false;
-    for (size_t k = 0; k < IRON_TICKET_BYTES; k++) {
-        const char *high = strchr(digits, text[2 * k]), *low = strchr(digits, text[2 * k + 1]);
-
-        if (!high || !low)
-            return false;
-        bytes[k] = (unsigned char)((high - digits) << 4 | (low - digits));
-    }
-    return true;
-}
-
-/* Issues a ticket as hex digits, in the place of an unused one or the one that ends first. False:
- * the system provides no random bytes. */
-static bool ticket_issue(iron__tickets *tickets, uint64_t now_ns, char text[TICKET_TEXT]) {
-    unsigned char bytes[IRON_TICKET_BYTES];
-    size_t first = 0;
-
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return false;
-    for (size_t k = 0; k < sizeof bytes; k++)
-        snprintf(text + 2 * k, 3, "%02x", bytes[k]);
-    pthread_mutex_lock(&tickets->lock);
-    for (size_t k = 1; k < IRON_TICKETS_MAX; k++)
-        if (tickets->all[k].ends_ns < tickets->all[first].ends_ns)
-            first = k;
-    memcpy(tickets->all[first].bytes, bytes, sizeof bytes);
-    tickets->all[first].ends_ns = now_ns + IRON_TICKET_SECONDS * UINT64_C(1000000000);
-    pthread_mutex_unlock(&tickets->lock);
-    explicit_bzero(bytes, sizeof bytes);
-    return true;
-}
-
-/* All ones if they are equal, else 0. */
-static uint64_t equal(const unsigned char *a, const unsigned char *b) {
-    unsigned difference = 0;
-
-    for (size_t k = 0; k < IRON_TICKET_BYTES; k++)
-        difference |= (unsigned)(a[k] ^ b[k]);
-    return (uint64_t)((difference + 0xFF) >> 8) - 1;
-}
-
-/* Is the ticket valid? It no longer is afterwards. */
-static bool ticket_redeem(iron__tickets *tickets, uint64_t now_ns, const char *text) {
-    unsigned char guess[IRON_TICKET_BYTES];
-    uint64_t ends_ns = 0;
-
-    if (!read_ticket(text, guess))
-        return false;
-    pthread_mutex_lock(&tickets->lock);
-    for (size_t k = 0; k < IRON_TICKETS_MAX; k++) {
-        uint64_t is_it = equal(tickets->all[k].bytes, guess);
-
-        ends_ns |= tickets->all[k].ends_ns & is_it;
-        tickets->all[k].ends_ns &= ~is_it;
-    }
-    pthread_mutex_unlock(&tickets->lock);
-    return ends_ns > now_ns;
-}
-
-/* Both are padded with zeros to one size, and all of it is compared, whatever was found. */
-static bool is_server_token(const iron_server *server, iron__text guess) {
-    char padded[IRON_AUTH_TOKEN_MAX] = {0};
-    unsigned difference = guess.bytes != server->token_bytes;
-
-    memcpy(padded, guess.at, guess.bytes < sizeof padded ? guess.bytes : sizeof padded);
-    for (size_t k = 0; k < sizeof padded; k++)
-        difference |= (unsigned)(unsigned char)(padded[k] ^ server->token[k]);
-    explicit_bzero(padded, sizeof padded);
-    return difference == 0;
-}
-
-/* Is it `Bearer TOKEN`? */
-static bool is_authorized(const iron_server *server, iron__text authorization) {
-    static const char scheme[] = "Bearer ";
-
-    if (server->token_bytes == 0)
-        return true;
-    if (!authorization.at || authorization.bytes < sizeof scheme ||
-        strncasecmp(authorization.at, scheme, sizeof scheme - 1) != 0)
-        return false;
-    authorization.at += sizeof scheme - 1;
-    authorization.bytes -= sizeof scheme - 1;
-    while (authorization.bytes > 0 && *authorization.at == ' ') {
-        authorization.at++;
-        authorization.bytes--;
-    }
-    return is_server_token(server, authorization);
-}
-
-/* The bearer token or, unless NULL, the ticket, which is redeemed if it is needed. */
-static iron__http_error check_token(iron__request *req, const iron__header *header,
-                                    const char *ticket) {
-    iron_server *server = req->server;
-
-    if (is_authorized(server, iron__header_get(header, "Authorization"))) {
-        req->connection->is_known = server->token_bytes > 0;
-        return iron__http_error_none();
-    }
-    if (!ticket)
-        return iron__http_error_make(
-            "unauthorized",
-            "send `Authorization: Bearer TOKEN` with the token of the server's token file",
-            "the token is missing or wrong");
-    if (ticket_redeem(&server->tickets, iron__clock_ns(), ticket))
-        return iron__http_error_none();
-    return iron__http_error_make(
-        "unauthorized", "get a new one: POST /v1/tickets with the server's token",
-        "the ticket is invalid, was used, or is older than %u seconds", IRON_TICKET_SECONDS);
-}
-
-/* POST /v1/tickets */
-static void create_ticket(iron__request *req) {
-    char text[TICKET_TEXT];
-    iron_json_writer *j;
-
-    if (!ticket_issue(&req->server->tickets, iron__clock_ns(), text)) {
-        iron__response_problem(req, "internal", "Try again a little later.",
-                               "the system provides no random bytes");
-        return;
-    }
-    j = iron__response_json(req);
-    iron_json_text(j, "ticket", text);
-    iron_json_number(j, "seconds", IRON_TICKET_SECONDS);
-    iron__response_json_end(req, 201);
-}
-
-const iron__route iron__route_create_ticket = {
-    .method = "POST", .pattern = "/v1/tickets", .end = create_ticket};
-
 /* Which route a request gets, or why it is refused */
 
 static iron__http_error check_content(const iron__request *req, const iron__header *header) {
@@ -653,19 +513,22 @@ static iron__http_error check_route(iron__request *req, const iron__header *head
     iron__http_error path_error = target_match(&req->target, iron__routes, method, &found);
     iron__http_error error = iron__http_error_none();
     bool takes_ticket = found.route && found.route->takes_ticket;
+    bool is_open = found.route ? found.route->is_open : found.is_open;
 
     req->route = found.route;
     req->variable = req->target.variable;
-    req->connection->is_known = false;
-    if (!(found.route ? found.route->is_open : found.is_open))
-        error = check_token(req, header, takes_ticket ? iron__request_query(req, "ticket") : NULL);
+    if (!is_open)
+        error = iron__access_check(req, iron__header_get(header, "Authorization"),
+                                   takes_ticket ? iron__request_query(req, "ticket") : NULL);
+    req->connection->is_known = !is_open && !error.kind && req->server->options.token_file;
     if (!req->connection->is_known && !(found.route && found.route->is_probe)) {
         iron__http_error full = admit_stranger(req);
 
-        error = full.kind ? full : error;
+        if (full.kind)
+            return full;
     }
     if (error.kind)
-        return error;
+        return iron__access_slow_down(req, error);
     if (!found.is_path_known)
         return iron__http_error_make("no-such-path", "see /openapi.json for the paths",
                                      "there is nothing at this path");
@@ -678,6 +541,9 @@ static iron__http_error check_route(iron__request *req, const iron__header *head
         return path_error;
     if (query_error.kind)
         return query_error;
+    error = iron__access_allows(req);
+    if (error.kind)
+        return error;
     error = check_query(&req->target, found.route);
     return error.kind ? error : check_content(req, header);
 }

@@ -172,7 +172,7 @@ void iron__response_json_end(iron__request *req, unsigned status) {
 static const char *retry_after(const char *kind) {
     if (strcmp(kind, "stopping") == 0)
         return "5";
-    return strcmp(kind, "busy") == 0 || strcmp(kind, "too-many-connections") == 0 ? "1" : NULL;
+    return strcmp(kind, "busy") == 0 || strncmp(kind, "too-many-", 9) == 0 ? "1" : NULL;
 }
 
 /* The members that all problems have. help may be NULL. */

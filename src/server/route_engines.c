@@ -196,7 +196,7 @@ static void respond_engine(iron__request *req, iron__store_engine *kept, unsigne
 
 static void list_engines(iron__request *req) {
     size_t count;
-    iron__store_engine_view *views = iron__route_views(req->server, &count);
+    iron__store_engine_view *views = iron__route_views(req, &count);
     iron_json_writer *j;
 
     if (!views) {
@@ -251,6 +251,7 @@ static void create_engine(iron__request *req) {
     iron__store_engine *kept = NULL;
     iron__store_plan plan;
     reader r = {.plan = &plan, .kind = "bad-json"};
+    iron__http_error error;
     char location[sizeof "/v1/engines/" + IRON_ENGINE_NAME_MAX];
 
     iron__store_plan_init(&plan);
@@ -259,6 +260,11 @@ static void create_engine(iron__request *req) {
             iron__route_failure(req, &err);
         else
             refuse_plan(req, r.kind, &err);
+        return;
+    }
+    error = iron__access_engine(req, plan.name);
+    if (error.kind) {
+        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
         return;
     }
     if (iron__store_create(req->server->store, &plan, &kept, &err) != IRON_OK) {
@@ -357,12 +363,17 @@ static void get_batches(iron__request *req) {
 
 const iron__route iron__route_list_engines = {
     .method = "GET", .pattern = "/v1/engines", .end = list_engines};
-const iron__route iron__route_create_engine = {
-    .method = "POST", .pattern = "/v1/engines", .body = IRON_BODY_JSON, .end = create_engine};
+const iron__route iron__route_create_engine = {.method = "POST",
+                                               .pattern = "/v1/engines",
+                                               .role = IRON_ROLE_ADMIN,
+                                               .body = IRON_BODY_JSON,
+                                               .end = create_engine};
 const iron__route iron__route_get_engine = {
     .method = "GET", .pattern = "/v1/engines/{name}", .end = get_engine};
-const iron__route iron__route_delete_engine = {
-    .method = "DELETE", .pattern = "/v1/engines/{name}", .end = delete_engine};
+const iron__route iron__route_delete_engine = {.method = "DELETE",
+                                               .pattern = "/v1/engines/{name}",
+                                               .role = IRON_ROLE_ADMIN,
+                                               .end = delete_engine};
 const iron__route iron__route_batches = {.method = "GET",
                                          .pattern = "/v1/engines/{name}/batches",
                                          .query = "since limit",

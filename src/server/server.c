@@ -552,8 +552,8 @@ static iron_status read_files(iron_server *server, iron_error *err) {
     size_t bytes;
 
     if (o->token_file) {
-        IRON_TRY(iron__auth_token_read(o->token_file, server->token, err));
-        server->token_bytes = strlen(server->token);
+        IRON_TRY(iron__tokens_read(o->token_file, &server->tokens, err));
+        iron__tokens_warn(server->tokens, server->log);
     }
     IRON_FAIL_IF(!server->is_loopback && !o->token_file, err, IRON_E_ARG,
                  "listen '%s': an address that others can reach needs a token file (--token-file)",
@@ -687,9 +687,11 @@ static void destroy(iron_server *server) {
     free(server->report);
     free_options(&server->options);
     iron__log_close(server->log);
+    iron__tokens_destroy(server->tokens);
+    pthread_mutex_destroy(&server->tokens_lock);
     pthread_mutex_destroy(&server->tickets.lock);
     pthread_mutex_destroy(&server->parsing);
-    explicit_bzero(server, sizeof *server); /* the token, tickets */
+    explicit_bzero(server, sizeof *server); /* tickets */
     free(server);
 }
 
@@ -706,6 +708,9 @@ static iron_status start_with_clock(const iron_server_options *options, uint64_t
     IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory: server");
     pthread_mutex_init(&server->parsing, NULL);
     pthread_mutex_init(&server->tickets.lock, NULL);
+    pthread_mutex_init(&server->tokens_lock, NULL);
+    if (getentropy(&server->guesses.seed, sizeof server->guesses.seed) != 0)
+        server->guesses.seed = now_ns();
     server->listen_fd = server->notify_fd = -1;
     server->now_ns = now_ns;
     server->tick_ms = tick_ms;

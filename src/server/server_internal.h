@@ -6,7 +6,8 @@
  *     connections.c  accepts connections, limits, times out and drains them    (three threads)
  *     header.c       parses and checks request headers
  *     request.c      requests as libmicrohttpd delivers them, their checks and routes, Host and
- *                    Origin, the bearer token, tickets               (one thread per connection)
+ *                    Origin                                          (one thread per connection)
+ *     access.c       tokens and their roles, tickets, wrong tokens
  *     response.c     builds and sends responses
  *     log.c          log lines on standard error                                  (one thread)
  *     routes.c       the list of routes, whose functions are in route_*.c and events.c, and what
@@ -194,7 +195,38 @@ typedef struct iron__request_record {
 /* JSON logs only. Only the path of the target is logged: the query may contain secrets. */
 void iron__log_request(iron__log *log, const iron__request_record *record);
 
-/* Tickets (request.c): permission to open one page once. A link cannot send a token, and a token in
+/* Access (access.c) */
+
+typedef struct iron__tokens iron__tokens; /* of a token file */
+
+iron_status iron__tokens_read(const char *path, iron__tokens **out, iron_error *err);
+void iron__tokens_destroy(iron__tokens *tokens);
+/* Logs that tokens are too short. */
+void iron__tokens_warn(const iron__tokens *tokens, iron__log *log);
+/* Checks the bearer token or, unless NULL, the ticket, which is redeemed if it is needed; the
+ * request gets the rights of its token. */
+iron__http_error iron__access_check(iron__request *req, iron__text authorization,
+                                    const char *ticket);
+/* Makes guessing slow: waits if the address has sent too many wrong tokens. Returns the error. */
+iron__http_error iron__access_slow_down(iron__request *req, iron__http_error error);
+/* May the request's token use its route with the engine in the path? */
+iron__http_error iron__access_allows(const iron__request *req);
+/* And this engine? "" is fine. */
+iron__http_error iron__access_engine(const iron__request *req, const char *name);
+
+#define IRON_GUESSES_MAX 1024u /* addresses whose wrong tokens are remembered */
+
+typedef struct iron__guess {
+    uint64_t key, next_ns;
+} iron__guess;
+
+typedef struct iron__guesses {
+    uint64_t seed;
+    iron__guess all[IRON_GUESSES_MAX];
+    atomic_uint waiting; /* answers to wrong tokens */
+} iron__guesses;
+
+/* Tickets: permission to open one page once. A link cannot send a token, and a token in
  * a link would stay in histories and logs. So the holder of the token asks for a ticket, which is
  * good for one request within a minute, at the routes whose row says so. */
 
@@ -229,8 +261,9 @@ struct iron_server {
     char url[96];  /* "http://127.0.0.1:8080" */
     int listen_fd; /* -1: none, or the acceptor has it */
 
-    size_t token_bytes; /* 0: none is needed */
-    char token[IRON_AUTH_TOKEN_SIZE];
+    pthread_mutex_t tokens_lock; /* guards the tokens and wrong tokens */
+    iron__tokens *tokens;        /* NULL: none is needed */
+    iron__guesses guesses;
     iron__tickets tickets;
     bool is_tls;
     char *tls_key, *tls_cert;
@@ -354,6 +387,8 @@ void iron__drain_socket(iron_server *server, int fd);
 /* Starts libmicrohttpd, which calls `notify` for connections that begin and end. */
 iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback notify,
                              iron_error *err);
+/* The value of a hexadecimal digit, or -1. */
+int iron__hex_digit(char c);
 /* A name or an address, with brackets around IPv6 and, where allowed, a port. */
 bool iron__host_is_valid(iron__text host, bool may_have_port);
 
