@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
@@ -564,6 +565,7 @@ static iron_status read_files(iron_server *server, iron_error *err) {
                                        &server->tls_cert, &bytes, err));
         IRON_TRY(iron__small_file_read(o->tls_key, "TLS key", PEM_BYTES_MAX, true, &server->tls_key,
                                        &bytes, err));
+        iron__certificate_warn(server->tls_cert, o->tls_cert, server->log);
     }
     if (!server->is_loopback && !server->is_tls)
         iron__note(server->log,
@@ -574,6 +576,15 @@ static iron_status read_files(iron_server *server, iron_error *err) {
         IRON_TRY(iron__small_file_read(o->report, "report", REPORT_BYTES_MAX, false,
                                        &server->report, &server->report_bytes, err));
     return IRON_OK;
+}
+
+/* Whoever can write there can replace the database. */
+static void warn_of_writable(const iron_server *server) {
+    struct stat info;
+
+    if (stat(server->options.data, &info) == 0 && (info.st_mode & S_IWOTH))
+        iron__note(server->log, "every user can write to the data directory %s: chmod o-w it",
+                   server->options.data);
 }
 
 /* The store is opening: once a second, reports progress and asks for half a minute more. */
@@ -653,6 +664,7 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     store.engines_max = o->max_engines;
     store.uploads_max = o->max_uploads;
     IRON_TRY(iron__store_open(&store, &server->store, err));
+    warn_of_writable(server);
     server->started_ns = iron__clock_ns();
     server->started_ms = iron__now_ms();
     server->process_start = read_process_start();

@@ -7,6 +7,7 @@
  *     header.c       parses and checks request headers
  *     request.c      requests as libmicrohttpd delivers them, their checks and routes, Host and
  *                    Origin                                          (one thread per connection)
+ *     certificate.c  warnings of a TLS certificate
  *     access.c       tokens and their roles, tickets, wrong tokens
  *     response.c     builds and sends responses
  *     log.c          log lines on standard error                                  (one thread)
@@ -241,6 +242,9 @@ typedef struct iron__tickets {
         uint64_t ends_ns; /* 0: unused, or redeemed */
     } all[IRON_TICKETS_MAX];
 } iron__tickets;
+
+/* Logs what is wrong with a TLS certificate, of which `path` is the file (certificate.c). */
+void iron__certificate_warn(const char *pem, const char *path, iron__log *log);
 
 /* The server */
 
