@@ -25,7 +25,7 @@
     X(sign_is_secure)
 
 typedef struct library {
-#define MEMBER(name) __typeof__(gnutls_##name) *name;
+#define MEMBER(name) __typeof__(gnutls_##name) *name; // NOLINT(bugprone-macro-parentheses)
     FUNCTIONS(MEMBER)
 #undef MEMBER
 } library;
