@@ -23,6 +23,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,7 +43,8 @@
 /* Connection limits: a hash table of client addresses with a fixed number of entries, one for each
  * connection allowed, so nothing is allocated after the start. An IPv4 address counts the same
  * however it is written; an IPv6 address counts by its first 64 bits, since a client with one
- * address of a network has all of them. */
+ * address of a network has all of them. Clients on a file system socket have no address, and are
+ * not limited by it. */
 
 typedef struct limit_entry {
     uint64_t key;   /* of the address */
@@ -50,8 +52,7 @@ typedef struct limit_entry {
     uint32_t next;  /* in the chain or the free list; NO_ENTRY ends it */
 } limit_entry;
 
-#define NO_ENTRY  UINT32_MAX
-#define LOCAL_KEY UINT64_MAX /* of clients without an address; they are not limited by it */
+#define NO_ENTRY UINT32_MAX
 
 typedef struct limits {
     uint32_t all, all_max, address_max;
@@ -88,7 +89,7 @@ static iron_status limits_init(limits *l, uint32_t all_max, uint32_t address_max
 }
 
 static uint64_t address_key(const struct sockaddr *address) {
-    uint64_t key = LOCAL_KEY;
+    uint64_t key = IRON_LOCAL_KEY;
 
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
@@ -99,7 +100,7 @@ static uint64_t address_key(const struct sockaddr *address) {
             &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
         bool is_v4 = IN6_IS_ADDR_V4MAPPED(v6);
 
-        key = is_v4 ? 0xFFFF : 0; /* never LOCAL_KEY, which would be multicast */
+        key = is_v4 ? 0xFFFF : 0; /* never IRON_LOCAL_KEY, which would be multicast */
         for (int k = is_v4 ? 12 : 0; k < (is_v4 ? 16 : 8); k++)
             key = key << 8 | v6->s6_addr[k];
     }
@@ -118,7 +119,7 @@ static uint32_t *find_link(limits *l, uint64_t key) {
 static limit_result limits_add(limits *l, uint64_t key) {
     uint32_t *link = find_link(l, key);
 
-    if (*link != NO_ENTRY && key != LOCAL_KEY && l->entries[*link].count >= l->address_max)
+    if (*link != NO_ENTRY && key != IRON_LOCAL_KEY && l->entries[*link].count >= l->address_max)
         return LIMIT_ADDRESS;
     if (l->all == l->all_max)
         return LIMIT_ALL;
@@ -176,7 +177,7 @@ struct iron__acceptor {
     iron_server *server;
     pthread_t thread;
     bool is_running;
-    int listen_fd, epoll, wake;
+    int epoll, wake;
     pending list; /* head of a ring */
     uint32_t refused_count;
     char peeked[IRON_HEADER_BYTES_MAX];
@@ -255,7 +256,9 @@ static void release_lost(iron__acceptor *a, int fd) {
 static void hand_over(iron__acceptor *a, pending *p) {
     struct sockaddr_storage address = p->address;
     socklen_t bytes = p->address_bytes;
+    iron_server *server = a->server;
     struct stat socket = {0};
+    enum MHD_Result result;
     int fd = p->fd;
 
     (void)fstat(fd, &socket);
@@ -265,8 +268,10 @@ static void hand_over(iron__acceptor *a, pending *p) {
     pthread_mutex_lock(&a->mutex);
     insert(&a->handed_over, p);
     pthread_mutex_unlock(&a->mutex);
-    if (MHD_add_connection(a->server->daemon, fd, (const struct sockaddr *)&address, bytes) !=
-        MHD_YES)
+    pthread_mutex_lock(&server->daemon_lock);
+    result = MHD_add_connection(server->daemon.mhd, fd, (const struct sockaddr *)&address, bytes);
+    pthread_mutex_unlock(&server->daemon_lock);
+    if (result != MHD_YES)
         release_lost(a, fd); /* it was closed; unless it was started and has ended, it is listed */
 }
 
@@ -509,12 +514,12 @@ static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_stor
         add_pending(a, p);
 }
 
-static void accept_some(iron__acceptor *a) {
+static void accept_some(iron__acceptor *a, int listen_fd) {
     for (int k = 0; k < ACCEPTED_PER_EVENT; k++) {
         struct sockaddr_storage address;
         socklen_t bytes = sizeof address;
-        int fd = accept4(a->listen_fd, (struct sockaddr *)&address, &bytes,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd =
+            accept4(listen_fd, (struct sockaddr *)&address, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
             add_connection(a, fd, &address, bytes);
@@ -545,6 +550,13 @@ static bool is_waiting(iron__acceptor *a) {
     return !is_empty || a->list.next != &a->list;
 }
 
+static bool is_listener(const iron_server *server, const void *fd) {
+    for (size_t k = 0; k < server->listener_count; k++)
+        if (fd == &server->listeners[k].fd)
+            return true;
+    return false;
+}
+
 static void *run_acceptor(void *context) {
     iron__acceptor *a = context;
     const int tick_ms = (int)a->server->tick_ms;
@@ -557,13 +569,13 @@ static void *run_acceptor(void *context) {
         for (int k = 0; k < ready; k++) {
             if (events[k].data.ptr == &a->wake)
                 return NULL;
-            if (events[k].data.ptr == &a->listen_fd)
+            if (is_listener(a->server, events[k].data.ptr))
                 continue; /* last: a new connection must not reuse a pointer that is still ahead */
             (void)examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
         }
         for (int k = 0; k < ready; k++)
-            if (events[k].data.ptr == &a->listen_fd)
-                accept_some(a);
+            if (is_listener(a->server, events[k].data.ptr))
+                accept_some(a, *(const int *)events[k].data.ptr);
         if (iron__clock_ns() - checked_ns >= (uint64_t)tick_ms * NS_PER_MS) {
             checked_ns = iron__clock_ns();
             time_out_late(a);
@@ -582,6 +594,7 @@ iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     const iron_server_options *o = &server->options;
     iron__acceptor *a = calloc(1, sizeof *a);
     iron_status status;
+    bool is_watched;
     int number;
 
     IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory: the acceptor");
@@ -594,19 +607,31 @@ iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     a->server = server;
     a->list.next = a->list.prev = &a->list;
     a->handed_over.next = a->handed_over.prev = &a->handed_over;
-    a->listen_fd = server->listen_fd;
-    server->listen_fd = -1;
     server->acceptor = a; /* from here on iron__connections_stop frees it */
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (a->epoll < 0 || !watch_fd(a, &a->wake) || !watch_fd(a, &a->listen_fd))
-        return iron__fail(err, IRON_E_IO, errno, "cannot watch the listening socket: %s",
+    is_watched = a->epoll >= 0 && watch_fd(a, &a->wake);
+    for (size_t k = 0; k < server->listener_count; k++)
+        is_watched = is_watched && watch_fd(a, &server->listeners[k].fd);
+    if (!is_watched)
+        return iron__fail(err, IRON_E_IO, errno, "cannot watch the listening sockets: %s",
                           strerror(errno));
     number = pthread_create(&a->thread, NULL, run_acceptor, a);
     if (number != 0)
         return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
     a->is_running = true;
     return IRON_OK;
+}
+
+void iron__listeners_close(iron_server *server) {
+    for (iron__listener *l = server->listeners; l < server->listeners + server->listener_count;
+         l++) {
+        if (l->fd >= 0 && l->address.ss_family == AF_UNIX)
+            (void)unlink(((const struct sockaddr_un *)&l->address)->sun_path);
+        if (l->fd >= 0)
+            close(l->fd);
+        l->fd = -1;
+    }
 }
 
 /* Accepts no more connections, and closes those whose header is incomplete. */
@@ -624,9 +649,7 @@ static void acceptor_stop(iron__acceptor *a) {
         next = p->next;
         hang_up(a, p);
     }
-    if (a->listen_fd >= 0)
-        close(a->listen_fd);
-    a->listen_fd = -1;
+    iron__listeners_close(a->server);
 }
 
 static void acceptor_destroy(iron__acceptor *a) {
@@ -673,7 +696,7 @@ struct iron__timeouts {
 };
 
 /* What TCP knows about a socket: bytes since the connection was made, and bytes written that the
- * client has not acknowledged. Zeros for other sockets. */
+ * client has not acknowledged; of other sockets only the last. */
 typedef struct progress {
     uint64_t acked, received;
     int unsent;
@@ -777,8 +800,9 @@ static void disconnect(iron_server *server, iron__connection *c, const char *rea
 static bool is_stalled(iron__connection *c, uint64_t now) {
     progress p = socket_progress(c->fd);
 
-    if (p.unsent == 0 || p.acked != c->acked) {
+    if (p.unsent == 0 || p.acked != c->acked || p.unsent != c->unsent) {
         c->acked = p.acked;
+        c->unsent = p.unsent;
         c->acked_at_ns = now;
     }
     return now - c->acked_at_ns > STALL_NS;
@@ -969,6 +993,7 @@ struct iron__drain {
     uint32_t count;
     bool is_stopping;
     int epoll, wake;
+    char sink[65536];
 };
 
 static void close_slot(iron__drain *d, drain_slot *s) {
@@ -985,6 +1010,8 @@ static void drain_slot_once(iron__drain *d, drain_slot *s) {
 
         if (got > 0)
             continue;
+        if (got < 0 && errno == EFAULT && recv(s->fd, d->sink, sizeof d->sink, MSG_DONTWAIT) > 0)
+            continue; /* not TCP: only that discards */
         if (got == 0 || (errno != EAGAIN && errno != EINTR))
             close_slot(d, s);
         return;
@@ -1122,7 +1149,43 @@ static void connection_notify(void *context, struct MHD_Connection *mhd, void **
 iron_status iron__connections_start(iron_server *server, iron_error *err) {
     IRON_TRY(drain_start(server, err));
     IRON_TRY(timeouts_start(server, err));
-    return iron__http_start(server, connection_notify, err);
+    return iron__http_start(server, connection_notify, &server->daemon, err);
+}
+
+void iron__daemon_stop(iron__daemon *daemon) {
+    if (daemon->mhd)
+        MHD_stop_daemon(daemon->mhd);
+    if (daemon->key)
+        explicit_bzero(daemon->key, strlen(daemon->key));
+    free(daemon->key);
+    free(daemon->cert);
+    *daemon = (iron__daemon){0};
+}
+
+/* libmicrohttpd cannot change its certificate. So a second one is started for new connections, and
+ * the first is stopped when its connections have ended: at a later call, or with the server. */
+iron_status iron__connections_renew(iron_server *server, iron__daemon renewed, iron_error *err) {
+    iron__daemon *place = NULL;
+
+    for (iron__daemon *d = server->retired; d < server->retired + IRON_RETIRED_MAX; d++) {
+        const union MHD_DaemonInfo *info =
+            d->mhd ? MHD_get_daemon_info(d->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS) : NULL;
+
+        if (info && info->num_connections == 0)
+            iron__daemon_stop(d);
+        if (!d->mhd)
+            place = d;
+    }
+    IRON_FAIL_IF(
+        !place, err, IRON_E_STATE,
+        "connections with each of the last %u certificates are still open; try again later",
+        IRON_RETIRED_MAX);
+    IRON_TRY(iron__http_start(server, connection_notify, &renewed, err));
+    pthread_mutex_lock(&server->daemon_lock);
+    *place = server->daemon;
+    server->daemon = renewed;
+    pthread_mutex_unlock(&server->daemon_lock);
+    return IRON_OK;
 }
 
 static void wait_for_requests(iron_server *server, uint64_t milliseconds) {
@@ -1133,15 +1196,17 @@ static void wait_for_requests(iron_server *server, uint64_t milliseconds) {
 }
 
 void iron__connections_stop(iron_server *server) {
+    if (server->acceptor)
+        wait_for_requests(server, server->options.grace_seconds * UINT64_C(1000));
     acceptor_stop(server->acceptor);
-    wait_for_requests(server, server->options.grace_seconds * UINT64_C(1000));
     atomic_store(&server->is_cutting, true);
     wait_for_requests(server, CUTTING_MS);
-    MHD_stop_daemon(server->daemon);
+    iron__daemon_stop(&server->daemon);
+    for (iron__daemon *d = server->retired; d < server->retired + IRON_RETIRED_MAX; d++)
+        iron__daemon_stop(d);
     drain_stop(server->drain);
     timeouts_stop(server->timeouts);
     acceptor_destroy(server->acceptor);
-    server->daemon = NULL;
     server->drain = NULL;
     server->timeouts = NULL;
     server->acceptor = NULL;

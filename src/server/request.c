@@ -426,9 +426,11 @@ static bool is_own_host(const iron_server *server, iron__text host) {
         if (host_name(iron__text_of(o->hosts[k]), &more) && more.bytes == name.bytes &&
             strncasecmp(more.at, name.at, name.bytes) == 0)
             return true;
-    return iron__text_is_caseless(name, server->host) ||
-           (server->is_loopback &&
-            (iron__text_is_caseless(name, "localhost") || is_loopback_address(name)));
+    for (size_t k = 0; k < server->listener_count; k++)
+        if (iron__text_is_caseless(name, server->listeners[k].host))
+            return true;
+    return server->is_loopback &&
+           (iron__text_is_caseless(name, "localhost") || is_loopback_address(name));
 }
 
 /* The origin of a page of this server is its scheme and the Host that the request names. */
@@ -565,7 +567,7 @@ static void check_request(iron__request *req, const char *method, const char *ve
             error = iron__http_error_make("stopping", "try again when the server is back",
                                           "the server accepts no new requests");
     }
-    if (!error.kind)
+    if (!error.kind && req->connection->key != IRON_LOCAL_KEY) /* no browser gets there */
         error = check_origin(server, &header);
     if (!error.kind)
         error = check_route(req, &header, method);
@@ -857,12 +859,12 @@ static size_t keep_escapes(void *context, struct MHD_Connection *mhd, char *text
 
 /* libmicrohttpd's own strictness is off: header.c finds the same errors, and explains them. */
 iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback notify,
-                             iron_error *err) {
+                             iron__daemon *daemon, iron_error *err) {
     const iron_server_options *options = &server->options;
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
                      MHD_USE_POLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
-    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, server->tls_key},
-                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, server->tls_cert},
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, daemon->key},
+                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, daemon->cert},
                                    {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)PRIORITIES},
                                    {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
@@ -871,16 +873,16 @@ iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback n
                  IRON_E_UNSUPPORTED, "this libmicrohttpd was built without TLS");
     if (server->is_tls)
         flags |= MHD_USE_TLS;
-    server->daemon = MHD_start_daemon(
+    daemon->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, handle, server, MHD_OPTION_ARRAY, server->is_tls ? tls : none,
         MHD_OPTION_CONNECTION_LIMIT, options->max_connections + 64u,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES, MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES,
         MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, create, server,
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_NOTIFY_CONNECTION, notify,
         server, MHD_OPTION_NOTIFY_COMPLETED, destroy, server, MHD_OPTION_END);
-    IRON_FAIL_IF(!server->daemon && server->is_tls, err, IRON_E_ARG,
+    IRON_FAIL_IF(!daemon->mhd && server->is_tls, err, IRON_E_ARG,
                  "TLS cannot start: %s and %s are not a certificate and its key in PEM",
                  options->tls_cert, options->tls_key);
-    IRON_FAIL_IF(!server->daemon, err, IRON_E_IO, "libmicrohttpd cannot start (threads, memory?)");
+    IRON_FAIL_IF(!daemon->mhd, err, IRON_E_IO, "libmicrohttpd cannot start (threads, memory?)");
     return IRON_OK;
 }

@@ -118,6 +118,7 @@ static void write_limits(iron_json_writer *j, const iron_server_options *o) {
     iron_json_number(j, "header_seconds", o->header_seconds);
     iron_json_number(j, "request_seconds", o->request_seconds);
     iron_json_number(j, "grace_seconds", o->grace_seconds);
+    iron_json_number(j, "drain_seconds", o->drain_seconds);
     iron_json_number(j, "min_body_rate", o->min_body_rate);
     iron_json_close(j, '}');
 }
@@ -168,9 +169,11 @@ static void get_health(iron__request *req) {
 
 static void get_ready(iron__request *req) {
     iron_error why = {0};
-    bool is_stopping = atomic_load(&req->server->is_stopping);
 
-    if (is_stopping || iron__store_failure(req->server->store, &why) != IRON_OK)
+    if (atomic_load(&req->server->is_draining))
+        iron__response_problem(req, "stopping", "Try again when the server is back.",
+                               "the server is about to stop");
+    else if (iron__store_failure(req->server->store, &why) != IRON_OK)
         iron__route_failure(req, &(iron_error){IRON_E_IO, 0, "the store takes no writes"});
     else
         respond_status(req, "ready");

@@ -253,24 +253,38 @@ typedef struct iron__timeouts iron__timeouts;
 typedef struct iron__drain iron__drain;
 typedef struct iron__reporter iron__reporter;
 
+/* A socket that the server listens on. */
+typedef struct iron__listener {
+    struct sockaddr_storage address;
+    socklen_t address_bytes;
+    bool is_loopback; /* no other machine can reach it */
+    char host[64];    /* the address as text, without brackets; "" for a path */
+    char url[128];    /* "http://127.0.0.1:8080", "unix:/run/iron.sock" */
+    int fd;           /* -1: none */
+} iron__listener;
+
+/* libmicrohttpd with one certificate. */
+typedef struct iron__daemon {
+    struct MHD_Daemon *mhd;
+    char *key, *cert; /* PEM; NULL without TLS */
+} iron__daemon;
+
+#define IRON_RETIRED_MAX 8u
+
 struct iron_server {
     iron_server_options options; /* with every default filled in */
     uint64_t (*now_ns)(void);    /* the clock of all timeouts: iron__clock_ns, or a test's */
     uint32_t tick_ms;            /* how often timeouts are checked */
 
-    struct sockaddr_storage address; /* that it listens on */
-    socklen_t address_bytes;
-    bool is_loopback;
-    char host[64]; /* the address as text, without brackets */
-    char url[96];  /* "http://127.0.0.1:8080" */
-    int listen_fd; /* -1: none, or the acceptor has it */
+    iron__listener *listeners;
+    size_t listener_count;
+    bool is_loopback; /* all of them */
 
     pthread_mutex_t tokens_lock; /* guards the tokens and wrong tokens */
     iron__tokens *tokens;        /* NULL: none is needed */
     iron__guesses guesses;
     iron__tickets tickets;
     bool is_tls;
-    char *tls_key, *tls_cert;
     char *report; /* --report, read at start; NULL: none */
     size_t report_bytes;
 
@@ -285,10 +299,13 @@ struct iron_server {
     iron__timeouts *timeouts;
     iron__drain *drain;
     iron__acceptor *acceptor;
-    struct MHD_Daemon *daemon;
-    FILE *null_file;         /* takes documents that there is no memory for */
-    atomic_bool is_stopping; /* no new requests */
-    atomic_bool is_cutting;  /* the grace period is over: bodies are refused, streams broken off */
+    pthread_mutex_t daemon_lock;            /* guards the two below, after the start */
+    iron__daemon daemon;                    /* that serves new connections */
+    iron__daemon retired[IRON_RETIRED_MAX]; /* with older certificates; mhd NULL: none */
+    FILE *null_file;                        /* takes documents that there is no memory for */
+    atomic_bool is_draining;                /* it will stop soon: /readyz says so */
+    atomic_bool is_stopping;                /* no new requests */
+    atomic_bool is_cutting; /* the grace period is over: bodies are refused, streams broken off */
 
     pthread_mutex_t parsing;             /* held while a large JSON body is parsed */
     atomic_uint_fast64_t document_bytes; /* reserved for large JSON bodies (request.c) */
@@ -335,6 +352,8 @@ void iron__count_latency(iron_server *server, const iron__route *route, uint64_t
 
 /* Connections (connections.c) */
 
+#define IRON_LOCAL_KEY UINT64_MAX /* of clients without an address, on a file system socket */
+
 /* What a connection that libmicrohttpd serves waits for. Only waiting for the client counts towards
  * a timeout. */
 typedef enum iron__phase {
@@ -364,15 +383,22 @@ typedef struct iron__connection {
     uint64_t body_bytes;
     uint64_t received;           /* by the socket, when the last response began */
     uint64_t acked, acked_at_ns; /* the last progress of a response */
+    int unsent;                  /* then */
 } iron__connection;
 
-/* Starts libmicrohttpd, and everything that a connection needs. */
+/* Starts libmicrohttpd with the key and certificate of server->daemon, and everything that a
+ * connection needs. */
 iron_status iron__connections_start(iron_server *server, iron_error *err);
-/* Accepts connections from now on. Takes server->listen_fd. */
+/* Accepts connections from now on. */
 iron_status iron__connections_accept(iron_server *server, iron_error *err);
-/* Accepts no more, and closes connections whose header is incomplete. Requests in flight get the
- * grace period; then bodies are refused at their next bytes, sockets are shut, and threads join. Of
- * what was not started, nothing is stopped. */
+void iron__listeners_close(iron_server *server);
+/* Stops libmicrohttpd, if it runs, and wipes the key. */
+void iron__daemon_stop(iron__daemon *daemon);
+/* Serves new connections with this key and certificate, which it takes if it succeeds. */
+iron_status iron__connections_renew(iron_server *server, iron__daemon renewed, iron_error *err);
+/* Requests in flight get the grace period, in which new ones are refused. Then no more connections
+ * are accepted, those whose header is incomplete are closed, bodies are refused at their next
+ * bytes, sockets are shut, and threads join. Of what was not started, nothing is stopped. */
 void iron__connections_stop(iron_server *server);
 /* Enters a phase; body_bytes of the body have arrived since the last one. False: it has timed out,
  * and nothing may be written to it. */
@@ -390,7 +416,7 @@ void iron__drain_socket(iron_server *server, int fd);
 
 /* Starts libmicrohttpd, which calls `notify` for connections that begin and end. */
 iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback notify,
-                             iron_error *err);
+                             iron__daemon *daemon, iron_error *err);
 /* The value of a hexadecimal digit, or -1. */
 int iron__hex_digit(char c);
 /* A name or an address, with brackets around IPv6 and, where allowed, a port. */

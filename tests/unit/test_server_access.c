@@ -7,7 +7,9 @@
 #include "server/request.c"
 #include "support.h"
 
-static const iron_server loopback = {.host = "127.0.0.1", .is_loopback = true};
+static iron__listener at_loopback = {.host = "127.0.0.1"}, at_all = {.host = "0.0.0.0"};
+static const iron_server loopback = {
+    .listeners = &at_loopback, .listener_count = 1, .is_loopback = true};
 
 /* The problem kind for a request with these fields; NULL fields are omitted. */
 static const char *kind_of(const iron_server *server, const char *method, const char *host,
@@ -48,7 +50,7 @@ static void test_loopback_names(void **state) {
 static void test_further_names(void **state) {
     static const char *const more[] = {"iron.example", "[fd00::1]"};
     iron_server local = loopback;
-    iron_server public = {.is_tls = true, .host = "0.0.0.0"};
+    iron_server public = {.is_tls = true, .listeners = &at_all, .listener_count = 1};
 
     (void)state;
     local.options.hosts = more;
