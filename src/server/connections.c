@@ -565,17 +565,18 @@ static void *run_acceptor(void *context) {
 
     for (;;) {
         int ready = epoll_wait(a->epoll, events, 64, is_waiting(a) ? tick_ms : -1);
+        int listeners[64], count = 0;
 
         for (int k = 0; k < ready; k++) {
             if (events[k].data.ptr == &a->wake)
                 return NULL;
             if (is_listener(a->server, events[k].data.ptr))
-                continue; /* last: a new connection must not reuse a pointer that is still ahead */
-            (void)examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
+                listeners[count++] = *(const int *)events[k].data.ptr;
+            else
+                (void)examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
         }
-        for (int k = 0; k < ready; k++)
-            if (is_listener(a->server, events[k].data.ptr))
-                accept_some(a, *(const int *)events[k].data.ptr);
+        for (int k = 0; k < count; k++) /* last: no new connection reuses a pointer still ahead */
+            accept_some(a, listeners[k]);
         if (iron__clock_ns() - checked_ns >= (uint64_t)tick_ms * NS_PER_MS) {
             checked_ns = iron__clock_ns();
             time_out_late(a);
