@@ -190,6 +190,7 @@ struct iron__request {
     struct MHD_Connection *mhd;
     struct iron__connection *connection;
     const char *target_at; /* where libmicrohttpd has the target */
+    const char *body_at;   /* and the beginning of the body; NULL: unknown */
     char *target_text;     /* a copy from before libmicrohttpd changed it */
     iron__target target;
     char *trimmed[IRON_TRIMMED_MAX]; /* copies of header values without their trailing blanks */

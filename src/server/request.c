@@ -20,6 +20,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdlib.h>
 
 /* libmicrohttpd's memory for each connection: half of it reads bodies, as much as it gets in one
@@ -325,7 +326,9 @@ static iron__http_error check_header(iron__request *req, const char *method, con
         return iron__http_error_make("header-too-large", "send fewer or shorter header fields",
                                      "the header has more than %u fields or %zu bytes",
                                      IRON_HEADER_FIELDS_MAX, IRON_HEADER_BYTES_MAX);
+    req->body_at = header->method.at + header_bytes;
     if (!is_strict(header, header_bytes, req->target_at, bytes)) {
+        req->body_at = NULL;
         req->must_close = true;
         if (!was_checked)
             return iron__http_error_make("malformed-request",
@@ -645,6 +648,64 @@ iron_status iron__request_read_json(iron__request *req,
     return status;
 }
 
+/* Chunks
+ *
+ * libmicrohttpd reads them, and tolerates bare line feeds and control characters in their lines. It
+ * leaves the line before the chunk's first bytes, unless it had to read more in between: then the
+ * bytes begin where its buffer does. */
+
+/* `begin` is where its buffer begins; NULL: unknown. */
+static bool is_chunk_line_good(const char *begin, const char *bytes) {
+    const char *at = bytes - 2;
+
+    if (!begin || bytes < begin + 2 || bytes[-1] != '\n')
+        return true; /* the line is not there */
+    if (*at != '\r')
+        return false;
+    while (at > begin && at[-1] != '\n') {
+        unsigned char c = (unsigned char)*--at;
+
+        if ((c < 0x20 && c != '\t') || c == 0x7F)
+            return false;
+    }
+    return true;
+}
+
+/* libmicrohttpd's own refusals
+ *
+ * It answers some errors itself, with a page of HTML: chunks that it cannot read, and lines that it
+ * cannot read in a header that the acceptor has not seen. But first it logs that, in the
+ * connection's thread. So the problem is sent then, and its own answer finds a closed socket. Under
+ * TLS only it can write, and its page is sent. */
+
+static _Thread_local iron__request *current; /* of this connection's thread */
+
+static void count_begun(iron__request *req) {
+    req->is_begun = true;
+    req->begun_ns = iron__clock_ns();
+    req->id = req->connection->request_id = iron__request_id(req->server);
+    atomic_fetch_add(&req->server->in_flight, 1);
+}
+
+static void replace_refusal(void *context, const char *format, va_list values) {
+    static const char mark[] = "Error processing request";
+    iron__request *req = current;
+
+    (void)context;
+    (void)values;
+    if (!req || req->is_answered || req->server->is_tls ||
+        strncmp(format, mark, sizeof mark - 1) != 0)
+        return;
+    if (!req->is_begun)
+        count_begun(req);
+    atomic_fetch_add(&req->server->malformed, 1);
+    iron__response_problem(req, "malformed-request",
+                           "send the request as RFC 9112 requires; HTTP libraries do",
+                           req->is_routed ? "the chunks of the body cannot be read"
+                                          : "the header does not follow RFC 9112");
+    iron__response_send_raw(req);
+}
+
 /* Callbacks of libmicrohttpd */
 
 /* The target has arrived. */
@@ -661,8 +722,10 @@ static void *create(void *server, const char *target, struct MHD_Connection *mhd
     req->target_at = target;
     req->target_text = strdup(target ? target : "");
     req->variable = "";
-    if (req->target_text && req->connection)
+    if (req->target_text && req->connection) {
+        current = req;
         return req;
+    }
     free(req->target_text);
     free(req);
     return NULL;
@@ -694,11 +757,8 @@ static enum MHD_Result end(iron__request *req) {
 
 /* The header is complete. */
 static enum MHD_Result begin(iron__request *req, const char *method, const char *version) {
-    req->is_begun = true;
-    req->begun_ns = iron__clock_ns();
-    req->id = req->connection->request_id = iron__request_id(req->server);
+    count_begun(req);
     snprintf(req->method, sizeof req->method, "%s", method);
-    atomic_fetch_add(&req->server->in_flight, 1);
     if (!enter(req, IRON_PHASE_WORKING, 0))
         return MHD_NO;
     check_request(req, method, version);
@@ -718,7 +778,16 @@ static enum MHD_Result begin(iron__request *req, const char *method, const char 
     }
     if (req->is_answered)
         return iron__response_send(req);
+    if (iron__request_header(req, "Expect") && strcmp(version, "HTTP/1.1") == 0)
+        atomic_fetch_add(&req->server->responses[1], 1); /* libmicrohttpd sends 100 */
     return enter(req, IRON_PHASE_BODY, 0) ? MHD_YES : MHD_NO;
+}
+
+static void refuse_chunk(iron__request *req) {
+    atomic_fetch_add(&req->server->malformed, 1);
+    iron__response_problem(req, "malformed-request",
+                           "end lines with CR LF, and send visible text in extensions",
+                           "the line before a chunk contains a control character");
 }
 
 /* A piece of the body has arrived. */
@@ -736,6 +805,8 @@ static enum MHD_Result take(iron__request *req, const char *bytes, size_t count)
     if (atomic_load(&server->is_cutting))
         iron__response_problem(req, "stopping", "send it again when the server is back",
                                "the server is stopping and no longer waits for bodies");
+    else if (req->expected_bytes == IRON_LENGTH_UNKNOWN && !is_chunk_line_good(req->body_at, bytes))
+        refuse_chunk(req);
     else if (req->taken_bytes > server->options.max_body)
         refuse_large(req, server->options.max_body);
     else if (req->route->body == IRON_BODY_JSON)
@@ -824,6 +895,7 @@ static void destroy(void *context, struct MHD_Connection *mhd, void **request,
     (void)mhd;
     (void)how;
     *request = NULL;
+    current = NULL;
     if (!req)
         return;
     if (req->is_routed && req->route->drop)
@@ -862,7 +934,7 @@ iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback n
                              iron__daemon *daemon, iron_error *err) {
     const iron_server_options *options = &server->options;
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                     MHD_USE_POLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
+                     MHD_USE_POLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC | MHD_USE_ERROR_LOG;
     struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, daemon->key},
                                    {MHD_OPTION_HTTPS_MEM_CERT, 0, daemon->cert},
                                    {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)PRIORITIES},
@@ -874,12 +946,13 @@ iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback n
     if (server->is_tls)
         flags |= MHD_USE_TLS;
     daemon->mhd = MHD_start_daemon(
-        flags, 0, NULL, NULL, handle, server, MHD_OPTION_ARRAY, server->is_tls ? tls : none,
-        MHD_OPTION_CONNECTION_LIMIT, options->max_connections + 64u,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES, MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES,
-        MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, create, server,
-        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_NOTIFY_CONNECTION, notify,
-        server, MHD_OPTION_NOTIFY_COMPLETED, destroy, server, MHD_OPTION_END);
+        flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, replace_refusal, NULL,
+        MHD_OPTION_ARRAY, server->is_tls ? tls : none, MHD_OPTION_CONNECTION_LIMIT,
+        options->max_connections + 64u, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
+        MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 0,
+        MHD_OPTION_URI_LOG_CALLBACK, create, server, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
+        NULL, MHD_OPTION_NOTIFY_CONNECTION, notify, server, MHD_OPTION_NOTIFY_COMPLETED, destroy,
+        server, MHD_OPTION_END);
     IRON_FAIL_IF(!daemon->mhd && server->is_tls, err, IRON_E_ARG,
                  "TLS cannot start: %s and %s are not a certificate and its key in PEM",
                  options->tls_cert, options->tls_key);

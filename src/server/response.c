@@ -417,19 +417,14 @@ static void drain(iron__request *req) {
     iron__drain_socket(req->server, fcntl(req->connection->fd, F_DUPFD_CLOEXEC, 0));
 }
 
-static enum MHD_Result send_amid_body(iron__request *req) {
+void iron__response_send_raw(iron__request *req) {
     const iron__response *response = &req->response;
     char *text = NULL;
     size_t bytes = 0;
     FILE *to;
 
-    if (req->server->is_tls || response->kind == IRON_RESPONSE_STREAM) {
-        req->is_discarding = req->must_close = true;
-        req->taken_bytes = 0; /* counts what is discarded from here on */
-        return MHD_YES;
-    }
     if (!iron__connection_enter(req->server, req->connection, IRON_PHASE_SENDING, 0))
-        return MHD_NO;
+        return;
     count_sent(req);
     to = open_memstream(&text, &bytes);
     if (to) {
@@ -443,6 +438,16 @@ static enum MHD_Result send_amid_body(iron__request *req) {
             drain(req);
     }
     free(text);
+    shutdown(req->connection->fd, SHUT_WR);
+}
+
+static enum MHD_Result send_amid_body(iron__request *req) {
+    if (req->server->is_tls || req->response.kind == IRON_RESPONSE_STREAM) {
+        req->is_discarding = req->must_close = true;
+        req->taken_bytes = 0; /* counts what is discarded from here on */
+        return MHD_YES;
+    }
+    iron__response_send_raw(req);
     return MHD_NO;
 }
 

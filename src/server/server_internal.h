@@ -427,6 +427,9 @@ bool iron__host_is_valid(iron__text host, bool may_have_port);
 /* Sends the response, in the way that fits how much of the body was read; returns what
  * libmicrohttpd must be told. */
 enum MHD_Result iron__response_send(iron__request *req);
+/* Writes the response to the socket, which libmicrohttpd can only close from then on. Not under
+ * TLS. */
+void iron__response_send_raw(iron__request *req);
 /* Makes a whole response that ends its connection, for connections.c to send, and counts it.
  * Returns its length, 0 if it could not be made. */
 #define IRON_RAW_PROBLEM_MAX 2048u

@@ -168,6 +168,7 @@ typedef struct iron__database {
     sqlite3_stmt *statements[IRON_SQL_COUNT];
     char *path;
     int directory_lock; /* of the writer's connection; else -1 */
+    int own_lock;       /* the same, of the directory itself */
     int wal_frames;     /* in the log after the last commit */
 } iron__database;
 

@@ -191,6 +191,13 @@ class Logs(ServerTest):
                          (answer.get("x-request-id"), 429, "too-many-connections", "/v1/engines",
                           "none", len(answer.body)))
 
+    def test_http_2_is_not_our_fault(self):
+        server = self.serve("--log", "json")
+        with self.wire(server) as wire:
+            answer = wire.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").answer()
+        self.assert_problem(answer, "unsupported-version")
+        self.assertEqual([e["level"] for e in self.logged(server, 1)], ["warning"])
+
     def test_slow_body(self):
         server = self.serve("--log", "json", "--request-seconds", 1)
         self.created(self.api(server), "e")

@@ -353,10 +353,21 @@ class Refused(ServerTest):
         refused = rejected(families)["too-many-connections"]
         self.assertEqual(value(families, "iron_connections_refused_total"), refused)
         self.assertEqual(value(families, "iron_connections"), 2)
-        self.assertEqual(value(families, "iron_connections_dropped_total"), 0)
+        dropped = value(families, "iron_connections_dropped_total")
         other = self.api(server)
         self.assertEqual(other.get("/healthz").status, 200)  # the first one was idle
-        self.assertEqual(value(scrape(other), "iron_connections_dropped_total"), 1)
+        self.assertEqual(value(scrape(other), "iron_connections_dropped_total"), dropped + 1)
+
+    def test_continue(self):
+        server = self.serve()
+        client = self.api(server)
+        self.created(client, "e", nodes=2)
+        with self.wire(server) as wire:
+            wire.send(request("POST", "/v1/engines/e/feed", server.host,
+                              [("Content-Length", "4"), ("Expect", "100-continue")]))
+            self.assertEqual(wire.answer().status, 100)
+            self.assertEqual(wire.send(b"1234").answer().status, 200)
+        self.assertEqual(value(scrape(client), "iron_answers_total", **{"class": "1xx"}), 1)
 
     def test_slow_headers_and_bodies(self):
         server = self.serve("--header-seconds", 1, "--request-seconds", 1)

@@ -96,10 +96,24 @@ class Refusals(ServerTest):
     def test_second_server_on_the_same_data(self):
         first = self.serve()
         self.created(self.api(first), "e", nodes=1)
-        self.refused(says="data|open|server|another")
+        self.refused(says="in use by another iron serve, process")
+        (first.data / "lock").unlink()  # the directory itself is locked too
+        self.refused(says="in use by another iron serve")
         self.assertEqual(self.fed(self.api(first), "e", pack([1]))["tokens"], 1)
         first.kill()
         first.start()  # a lock ends with its process
+
+    def test_few_descriptors(self):
+        """The advice is about them, not about the disk."""
+        for limit in range(12, 30):
+            server = self.server(wrapper=("prlimit", f"--nofile={limit}:{limit}"),
+                                 data=f"data{limit}")
+            try:
+                server.start()
+            except NotServing as why:
+                self.assertNotIn("repair", str(why))
+            else:
+                server.stop()
 
     def test_newer_database(self):
         self.filled()
