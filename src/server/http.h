@@ -22,6 +22,7 @@
 #define IRON_SERVER_HTTP_H
 
 #include "core/json.h"
+#include "core/sha256.h"
 #include "store/store.h"
 
 #include <iron/iron_server.h>
@@ -40,6 +41,7 @@
     X("bad-configuration", 400, "Invalid engine configuration")                                    \
     X("bad-name", 400, "Invalid engine name")                                                      \
     X("bad-key", 400, "Invalid Idempotency-Key")                                                   \
+    X("bad-digest", 400, "The body differs from its digest")                                       \
     X("ragged-body", 400, "The body is not a whole number of tokens")                              \
     X("bad-token-value", 400, "A value in the body is not a token")                                \
     X("unexpected-body", 400, "No body is expected here")                                          \
@@ -53,6 +55,7 @@
     X("too-slow", 408, "The request took too long")                                                \
     X("position-mismatch", 409, "The engine is at another position")                               \
     X("engine-exists", 409, "An engine with this name exists")                                     \
+    X("key-in-use", 409, "A request with this Idempotency-Key is in progress")                     \
     X("too-large", 413, "The body is too large")                                                   \
     X("target-too-long", 414, "The request's target is too long")                                  \
     X("unsupported-type", 415, "The body's type is not supported")                                 \
@@ -201,16 +204,19 @@ struct iron__request {
     uint64_t sent_bytes;     /* of the response's body */
     char *body_buffer;       /* IRON_BODY_JSON */
     size_t body_room;
-    bool is_begun;      /* the header is complete */
-    bool is_routed;     /* the route was called: it must be told of the end */
-    bool is_body_over;  /* all of it was received */
-    bool is_discarding; /* the response waits for the end of a body that is discarded */
-    bool is_queued;     /* libmicrohttpd has the response, and owns its bytes */
-    bool is_sent;       /* the response is on its way */
-    bool is_stream;     /* the response is a stream, counted when it began */
-    bool must_close;    /* the connection ends with this response */
-    bool is_guess;      /* its token or ticket is wrong */
-    iron__role role;    /* of its token */
+    bool has_digest; /* the header has the body's SHA-256 */
+    unsigned char digest[IRON_SHA256_BYTES];
+    iron__sha256_state hash; /* of the body so far */
+    bool is_begun;           /* the header is complete */
+    bool is_routed;          /* the route was called: it must be told of the end */
+    bool is_body_over;       /* all of it was received */
+    bool is_discarding;      /* the response waits for the end of a body that is discarded */
+    bool is_queued;          /* libmicrohttpd has the response, and owns its bytes */
+    bool is_sent;            /* the response is on its way */
+    bool is_stream;          /* the response is a stream, counted when it began */
+    bool must_close;         /* the connection ends with this response */
+    bool is_guess;           /* its token or ticket is wrong */
+    iron__role role;         /* of its token */
     char engines[IRON_ENGINE_NAME_MAX + 1]; /* the pattern of its token; "": all */
     bool is_stranger;                       /* it has no valid token, and counts as such */
     iron__response response;

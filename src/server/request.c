@@ -550,7 +550,10 @@ static iron__http_error check_route(iron__request *req, const iron__header *head
     if (error.kind)
         return error;
     error = check_query(&req->target, found.route);
-    return error.kind ? error : check_content(req, header);
+    if (!error.kind)
+        error = check_content(req, header);
+    iron__sha256_init(&req->hash);
+    return error.kind ? error : iron__header_digest(header, req->digest, &req->has_digest);
 }
 
 /* Finds the route, or responds with the reason why the request is refused. */
@@ -735,11 +738,23 @@ static bool enter(iron__request *req, iron__phase phase, size_t body_bytes) {
     return iron__connection_enter(req->server, req->connection, phase, body_bytes);
 }
 
+static void check_digest(iron__request *req) {
+    unsigned char digest[IRON_SHA256_BYTES];
+
+    iron__sha256_end(&req->hash, digest);
+    if (memcmp(digest, req->digest, sizeof digest) != 0)
+        iron__response_problem(req, "bad-digest", "nothing was changed: send it again",
+                               "the SHA-256 of the %llu bytes that arrived is another one",
+                               (unsigned long long)req->received_bytes);
+}
+
 /* The body is complete. */
 static enum MHD_Result end(iron__request *req) {
     req->is_body_over = true;
     if (!enter(req, IRON_PHASE_WORKING, 0))
         return MHD_NO;
+    if (!req->is_answered && req->has_digest)
+        check_digest(req);
     if (!req->is_answered && req->route->body == IRON_BODY_JSON) {
         if (req->body_buffer)
             req->body_buffer[req->body_bytes] = '\0';
@@ -802,6 +817,8 @@ static enum MHD_Result take(iron__request *req, const char *bytes, size_t count)
                                                                                     : MHD_NO;
     if (!enter(req, IRON_PHASE_WORKING, 0))
         return MHD_NO;
+    if (req->has_digest)
+        iron__sha256_add(&req->hash, bytes, count);
     if (atomic_load(&server->is_cutting))
         iron__response_problem(req, "stopping", "send it again when the server is back",
                                "the server is stopping and no longer waits for bodies");

@@ -172,7 +172,10 @@ void iron__response_json_end(iron__request *req, unsigned status) {
 static const char *retry_after(const char *kind) {
     if (strcmp(kind, "stopping") == 0)
         return "5";
-    return strcmp(kind, "busy") == 0 || strncmp(kind, "too-many-", 9) == 0 ? "1" : NULL;
+    return strcmp(kind, "busy") == 0 || strcmp(kind, "key-in-use") == 0 ||
+                   strncmp(kind, "too-many-", 9) == 0
+               ? "1"
+               : NULL;
 }
 
 /* The members that all problems have. help may be NULL. */
@@ -208,6 +211,9 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
         iron__response_header(req, "Retry-After", after);
     if (problem->status == 401)
         iron__response_header(req, "WWW-Authenticate", "Bearer");
+    if (strstr(kind, "key")) /* as the draft of Idempotency-Key asks */
+        iron__response_header(req, "Link",
+                              "</openapi.json>; rel=\"describedby\"; type=\"application/json\"");
     json = iron__response_json(req);
     write_problem(json, problem, help, text, req->id);
     if (req->problem_member)

@@ -835,6 +835,7 @@ static void destroy(iron_server *server) {
     pthread_mutex_destroy(&server->daemon_lock);
     pthread_mutex_destroy(&server->tickets.lock);
     pthread_mutex_destroy(&server->parsing);
+    pthread_mutex_destroy(&server->keys_lock);
     explicit_bzero(server, sizeof *server); /* tickets */
     free(server);
 }
@@ -851,6 +852,7 @@ static iron_status start_with_clock(const iron_server_options *options, uint64_t
     server = calloc(1, sizeof *server);
     IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory: server");
     pthread_mutex_init(&server->parsing, NULL);
+    pthread_mutex_init(&server->keys_lock, NULL);
     pthread_mutex_init(&server->tickets.lock, NULL);
     pthread_mutex_init(&server->tokens_lock, NULL);
     if (getentropy(&server->guesses.seed, sizeof server->guesses.seed) != 0)

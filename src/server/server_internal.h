@@ -118,6 +118,10 @@ static inline iron__text iron__header_get(const iron__header *header, const char
  * into `bytes`. An error is returned as soon as it is certain. */
 iron__http_error iron__header_parse(const char *bytes, size_t count, iron__header *header,
                                     size_t *end);
+/* Reads the SHA-256 of the body from Content-Digest and Repr-Digest (RFC 9530), which mean the same
+ * here; *has_digest: there is one. Other algorithms are ignored. */
+iron__http_error iron__header_digest(const iron__header *header, unsigned char digest[32],
+                                     bool *has_digest);
 /* Checks what the lines say, and sets body_bytes. */
 iron__http_error iron__header_check(iron__header *header);
 
@@ -307,6 +311,8 @@ struct iron_server {
     atomic_bool is_stopping;                /* no new requests */
     atomic_bool is_cutting; /* the grace period is over: bodies are refused, streams broken off */
 
+    pthread_mutex_t keys_lock; /* guards the feeds with a key (route_feed.c) */
+    struct feed_state *keyed;
     pthread_mutex_t parsing;             /* held while a large JSON body is parsed */
     atomic_uint_fast64_t document_bytes; /* reserved for large JSON bodies (request.c) */
     atomic_uint_fast64_t copied_bytes;   /* reserved for copies of nodes (route_state.c) */
