@@ -77,7 +77,8 @@ static const option limit_table[] = {
 
 #if IRON_WITH_SERVER
 
-/* Blocks the signals that stop the server or make it reload, except those that were ignored at start. */
+/* Blocks the signals that stop the server or make it reload, except those that were ignored at
+ * start. */
 static void block_signals(sigset_t *blocked) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 

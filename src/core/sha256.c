@@ -53,8 +53,8 @@ static void add_block(uint32_t words[8], const unsigned char block[64]) {
 }
 
 void iron__sha256_init(iron__sha256_state *hash) {
-    *hash = (iron__sha256_state){.words = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
-                                     0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+    *hash = (iron__sha256_state){.words = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                           0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
 
 void iron__sha256_add(iron__sha256_state *hash, const void *bytes, size_t count) {

@@ -283,7 +283,8 @@ unsigned iron__accept_weight(const char *accept, const char *type);
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum);
 /* All members of an engine, inside an object that the caller opens and closes. */
 void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view);
-/* The views of all engines that the request's token may see, by name, malloc'ed. NULL: no memory. */
+/* The views of all engines that the request's token may see, by name, malloc'ed. NULL: no memory.
+ */
 iron__store_engine_view *iron__route_views(const iron__request *req, size_t *count);
 
 #endif

@@ -6,8 +6,8 @@
  * the acceptor (connections.c) hands it connections.
  *
  * When the header is complete, the request gets its route or is refused: the header, Host and
- * Origin, the path, the token, the method, the token's role, the query's names, the body's length and type are
- * checked, and the first error is the response.
+ * Origin, the path, the token and its role, the method, the query's names, the body's length, type
+ * and digest are checked, and the first error is the response.
  *
  * A request without a body is answered at its end and not before, since libmicrohttpd closes a
  * connection whose request was answered at the header.

@@ -634,7 +634,7 @@ static const char *public_host(const iron_server *server) {
     return "";
 }
 
-/* Reads tokens, key and certificate, which the caller frees; those that are not needed stay NULL. */
+/* Reads tokens, key and certificate, which the caller frees; what is not needed stays NULL. */
 static iron_status read_secrets(const iron_server *server, iron__tokens **tokens,
                                 iron__daemon *pair, iron_error *err) {
     const iron_server_options *o = &server->options;

@@ -197,7 +197,8 @@ class Draining(ServerTest):
         self.created(client, "e", nodes=2)
         upload = self.wire(server).send(request("POST", "/v1/engines/e/feed", server.host,
                                                 [("Content-Length", "8")], pack([1])))
-        wait_until("the upload", lambda: b"iron_requests_in_flight 2" in client.get("/metrics").body)
+        wait_until("the upload",
+                   lambda: b"iron_requests_in_flight 2" in client.get("/metrics").body)
         stopper = threading.Thread(target=server.stop)
         stopper.start()
         wait_until("/readyz says 503",
