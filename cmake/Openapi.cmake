@@ -1,7 +1,7 @@
-# Openapi.cmake: completes src/server/openapi.json with the problems of src/server/http.h, so that they are
+# Openapi.cmake: completes docs/openapi.json with the problems of src/server/http.h, so that they are
 # written once. It runs as a script, for the build, for scripts/check-openapi and for the server's tests:
 #
-#   cmake -DSERVER=src/server -DOUTPUT=openapi.json -P cmake/Openapi.cmake
+#   cmake -DTREE=. -DOUTPUT=openapi.json -P cmake/Openapi.cmake
 #
 #   "{{problems}}": "404 409"               in an operation's responses: a reference for each of these statuses
 #                                           and for those that every operation may respond with
@@ -10,8 +10,8 @@
 #   "{{kinds}}"                             all types of problems
 #   "{{rows}}"                              a schema of each problem: its type, status and title together
 set(every_operation 400 403 408 414 421 429 431 500 503 505)
-file(READ "${SERVER}/http.h" header)
-file(READ "${SERVER}/openapi.json" text)
+file(READ "${TREE}/src/server/http.h" header)
+file(READ "${TREE}/docs/openapi.json" text)
 string(REGEX MATCHALL "X\\(\"[a-z-]+\", [0-9]+, \"[^\"]+\"\\)" problems "${header}")
 foreach(problem IN LISTS problems)
   string(REGEX MATCH "\"(.+)\", (.+), \"(.+)\"" row "${problem}")
@@ -64,6 +64,6 @@ foreach(mark IN LISTS marks)
 endforeach()
 
 if(NOT text MATCHES "urn:iron:problem" OR text MATCHES "{{")
-  message(FATAL_ERROR "${SERVER}/openapi.json was not completed: http.h has no problems, or a mark is unknown")
+  message(FATAL_ERROR "${TREE}/docs/openapi.json was not completed: http.h has no problems, or a mark is unknown")
 endif()
 file(WRITE "${OUTPUT}" "${text}")

@@ -54,12 +54,11 @@ if(server_why)
   message(STATUS "iron serve: left out, since ${server_why}")
 else()
   set(IRON_WITH_SERVER ON)
-  set(server "${CMAKE_CURRENT_SOURCE_DIR}/src/server")
   set(openapi "${CMAKE_CURRENT_BINARY_DIR}/generated/pages/openapi.json")
   add_custom_command(
     OUTPUT "${openapi}"
-    COMMAND ${CMAKE_COMMAND} "-DSERVER=${server}" "-DOUTPUT=${openapi}" -P "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Openapi.cmake"
-    DEPENDS "${server}/openapi.json" "${server}/http.h" "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Openapi.cmake"
+    COMMAND ${CMAKE_COMMAND} "-DTREE=${CMAKE_CURRENT_SOURCE_DIR}" "-DOUTPUT=${openapi}" -P "${CMAKE_CURRENT_SOURCE_DIR}/cmake/Openapi.cmake"
+    DEPENDS docs/openapi.json src/server/http.h cmake/Openapi.cmake
     COMMENT "OpenAPI document" VERBATIM)
   iron_embed(openapi_text "${openapi}")
   include(cmake/Dashboard.cmake)

@@ -3,8 +3,9 @@
  * cmd_serve.c: `iron serve`: runs the server until a signal stops it; copies and verifies its data.
  *
  * The signals are blocked before the threads of the server start, so that only the thread that
- * waits for them receives them. The first signal asks for a clean stop; a second one during that
- * stop ends the process immediately: everything acknowledged is already on disk.
+ * waits for them receives them. SIGHUP makes the server read its tokens and certificate again. The
+ * first other signal asks for a clean stop; a second one during that stop ends the process
+ * immediately: everything acknowledged is already on disk.
  */
 #include "command.h"
 
@@ -19,14 +20,14 @@
 
 typedef struct serve_options {
     iron_server_options server;
-    text_list hosts;
+    text_list hosts, listens;
     bool accept_loss;
 } serve_options;
 
 static const option serve_table[] = {
-    OPTION("listen", OPTION_TEXT, "ADDR:PORT", serve_options, server.listen,
-           "address to listen on; port 0 chooses a free port. An address that other machines can "
-           "reach needs --token-file",
+    OPTION("listen", OPTION_LIST, "ADDR:PORT", serve_options, listens,
+           "address to listen on, or unix:PATH; up to 16 times. Port 0 chooses a free port. An "
+           "address that other machines can reach needs --token-file",
            .standard = "127.0.0.1:8080"),
     OPTION("data", OPTION_TEXT, "DIR", serve_options, server.data,
            "directory of the engines; created if necessary", .standard = "iron-data"),
@@ -36,9 +37,11 @@ static const option serve_table[] = {
     OPTION("accept-loss", OPTION_FLAG, NULL, serve_options, accept_loss,
            "start although acknowledged feeds are missing from DIR, and log which; without it such "
            "a start is refused"),
-    OPTION("token-file", OPTION_TEXT, "FILE", serve_options, server.token_file,
-           "file with the token that every request must carry, on one line; it must be readable "
-           "only by its owner (chmod 600)"),
+    OPTION(
+        "token-file", OPTION_TEXT, "FILE", serve_options, server.token_file,
+        "file with the token that every request must carry, or with lines of TOKEN ROLE "
+        "[ENGINES]: read, feed or admin, and a pattern of names; it must be readable only by its "
+        "owner (chmod 600)"),
     OPTION("tls-cert", OPTION_TEXT, "FILE", serve_options, server.tls_cert,
            "certificate (PEM) for HTTPS; needs --tls-key"),
     OPTION("tls-key", OPTION_TEXT, "FILE", serve_options, server.tls_key,
@@ -76,11 +79,15 @@ static const option limit_table[] = {
     OPTION("grace-seconds", OPTION_NUMBER, "S", iron_server_options, grace_seconds,
            "time for requests in progress when the server stops", .min = 1, .max = 86400,
            .standard = "10"),
+    OPTION("drain-seconds", OPTION_NUMBER, "S", iron_server_options, drain_seconds,
+           "time before that in which only /readyz shows that the server stops", .max = 86400,
+           .standard = "0"),
 };
 
 #if IRON_WITH_SERVER
 
-/* Blocks the signals that stop the server, except those that were ignored at start. */
+/* Blocks the signals that stop the server or make it reload, except those that were ignored at
+ * start. */
 static void block_signals(sigset_t *blocked) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -114,7 +121,8 @@ static iron_status serve(const serve_options *o, iron_error *err) {
     block_signals(&blocked);
     status = iron_server_start(&options, &server, err);
     if (status == IRON_OK) {
-        sigwait(&blocked, &got);
+        while (sigwait(&blocked, &got) == 0 && got == SIGHUP)
+            (void)iron_server_reload(server, NULL); /* it logs the result */
         pthread_sigmask(SIG_UNBLOCK, &blocked, NULL);
         status = iron_server_stop(server, err);
     }
@@ -179,6 +187,8 @@ static iron_status run(void *options, args *a, iron_error *err) {
 
     o->server.hosts = o->hosts.texts;
     o->server.host_count = o->hosts.count;
+    o->server.listens = o->listens.texts;
+    o->server.listen_count = o->listens.count;
     o->server.accept_loss = o->accept_loss;
     if (a->value_count > 0 && strcmp(a->values[0], "backup") == 0)
         return a->value_count == 3 ? backup(a, err)
@@ -206,9 +216,9 @@ const command command_serve = {
     .description =
         "Serves engines over HTTP. Requests create, feed, read and delete them; docs/server.md and "
         "/openapi.json of the server describe the requests. A feed is acknowledged only when it is "
-        "on disk. SIGINT, SIGTERM and SIGHUP stop the server cleanly: requests in progress are "
-        "finished or refused. A second signal stops it immediately, without losing acknowledged "
-        "data.\n\n"
+        "on disk. SIGINT and SIGTERM stop the server cleanly: requests in progress are finished or "
+        "refused. A second signal stops it immediately, without losing acknowledged data. SIGHUP "
+        "makes it read the token file, the certificate and its key again.\n\n"
         "iron serve backup copies the data directory DIR to the new directory TARGET, also while a "
         "server uses it. TARGET is complete or absent; it is a data directory: iron serve --data "
         "TARGET serves it.\n\n"

@@ -5,7 +5,7 @@
  * Not part of libiron: the server needs libmicrohttpd and SQLite, the client libcurl; the command
  * links them where they were found. Unstable: may change with any version.
  *
- *     iron_server_options options = {.struct_size = sizeof options, .listen = "127.0.0.1:8080"};
+ *     iron_server_options options = {.struct_size = sizeof options, .data = "iron-data"};
  *     iron_server *server;
  *     if (iron_server_start(&options, &server, &err)) ...
  *     printf("serving %s\n", iron_server_url(server));
@@ -43,13 +43,14 @@ IRON_API iron_status iron_service_take(iron_service *service, iron_error *err);
 typedef struct iron_server_options {
     uint32_t struct_size;           /* sizeof(iron_server_options) */
     uint32_t max_engines;           /* 256 */
-    const char *listen;             /* "127.0.0.1:8080"; "[::1]:0": any free port */
     const char *data;               /* "iron-data" */
     const char *token_file;         /* the token alone on a line; not readable by others */
     const char *tls_cert, *tls_key; /* PEM; both or none */
     const char *report;             /* a page of the arena, shown at /report */
     const char *const *hosts;       /* further names that requests may use */
     size_t host_count;
+    const char *const *listens; /* "127.0.0.1:8080" alone; "[::1]:0": any free port; "unix:/path" */
+    size_t listen_count;
     uint64_t max_body;        /* bytes; 1 TiB */
     uint32_t max_connections; /* 512 */
     uint32_t max_per_address; /* 256 */
@@ -57,6 +58,7 @@ typedef struct iron_server_options {
     uint32_t header_seconds;  /* for a request's header to arrive, also while idle; 15 */
     uint32_t request_seconds; /* for a whole request; 3600 */
     uint32_t grace_seconds;   /* for requests in flight when the server is stopped; 10 */
+    uint32_t drain_seconds;   /* before that, in which only /readyz says that it stops; 0 */
     uint64_t min_body_rate;   /* bytes per second, after ten seconds of grace; 1024 */
     const char *log;          /* on standard error: "text", or "json" with one line per request */
     const char *log_level;    /* "debug", "info", "warning" or "error"; "info" */
@@ -70,8 +72,12 @@ typedef struct iron_server iron_server;
 
 IRON_API iron_status iron_server_start(const iron_server_options *options, iron_server **out,
                                        iron_error *err);
-IRON_API const char *iron_server_url(const iron_server *server); /* "http://127.0.0.1:8080" */
+IRON_API const char *
+iron_server_url(const iron_server *server); /* the first: "http://127.0.0.1:8080" */
 IRON_API uint64_t iron_server_engines(const iron_server *server);
+/* Reads the token file and the TLS certificate and key again. What is open stays open. An error,
+ * which is logged too: all of the old ones stay in use. */
+IRON_API iron_status iron_server_reload(iron_server *server, iron_error *err);
 /* Finishes or refuses requests in flight, takes snapshots, frees the server; an error says what
  * could not be written (nothing that was acknowledged is lost). */
 IRON_API iron_status iron_server_stop(iron_server *server, iron_error *err);

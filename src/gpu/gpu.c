@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* In the order in which --backend auto looks for a GPU. */
 static const struct {
@@ -188,11 +189,26 @@ static iron_status resolve_devices(size_t backend, iron__gpu_devices *d, iron_er
     return IRON_OK;
 }
 
+bool iron__gpu_may_exist(void) {
+    static const char *const files[] = {"/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/dri",
+                                        "/dev/kfd",       "/dev/dxg",        "/dev/mali0",
+                                        "/dev/kgsl-3d0"};
+    const char *cuda = secure_getenv("IRON_CUDA_LIBRARY"), *opencl;
+
+    opencl = secure_getenv("IRON_OPENCL_LIBRARY");
+    if ((cuda && cuda[0]) || (opencl && opencl[0]))
+        return true; /* a driver of the user's choice, which may need no file */
+    for (size_t k = 0; k < sizeof files / sizeof files[0]; k++)
+        if (access(files[k], F_OK) == 0)
+            return true;
+    return false;
+}
+
 bool iron__gpu_is_for_auto(size_t backend, iron__gpu_devices *d) {
     iron__gpu_info info;
     size_t devices;
 
-    if (iron__gpu_probe(backend, &devices, NULL) != IRON_OK)
+    if (!iron__gpu_may_exist() || iron__gpu_probe(backend, &devices, NULL) != IRON_OK)
         return false;
     d->backend = backend;
     if (d->is_all)

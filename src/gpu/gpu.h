@@ -360,6 +360,9 @@ void iron__gpu_devices_print(const iron__gpu_devices *devices, char text[IRON_GP
  * then. choose: by name, including "cpu"; NULL or "auto" is the first backend with such GPUs. */
 bool iron__gpu_is_auto(const char *name);
 bool iron__gpu_is_for_auto(size_t backend, iron__gpu_devices *devices);
+/* Does this machine have a device file of a GPU? If not, drivers are loaded only if their backend
+ * is named: they take tens of MiB. */
+bool iron__gpu_may_exist(void);
 iron_status iron__gpu_choose(const char *name, iron__gpu_devices *devices, iron_error *err);
 
 /* From here on every function first returns the error of a device that is marked as failed. The

@@ -180,8 +180,6 @@ iron_status iron__s3_read_page(const char *name, const char *document, size_t by
                                iron__s3_page *page, iron_error *err);
 void iron__s3_page_free(iron__s3_page *page);
 
-void iron__sha256(const void *data, size_t bytes, unsigned char digest[32]);
-
 /* remote.c */
 
 struct iron__remote {

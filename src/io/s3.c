@@ -14,6 +14,7 @@
 #include "io/remote_internal.h"
 
 #include "core/fail.h"
+#include "core/sha256.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,70 +22,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* SHA-256 (FIPS 180-4) and HMAC (RFC 2104). */
-
-static uint32_t rotate(uint32_t x, unsigned n) { return x >> n | x << (32 - n); }
-
-static void sha256_block(uint32_t state[8], const unsigned char *block) {
-    static const uint32_t k[64] = {
-        0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4,
-        0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe,
-        0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f,
-        0x4a7484aa, 0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7,
-        0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc,
-        0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
-        0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116,
-        0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-        0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7,
-        0xc67178f2};
-    uint32_t w[64], s[8];
-
-    for (size_t t = 0; t < 16; t++)
-        w[t] = (uint32_t)block[4 * t] << 24 | (uint32_t)block[4 * t + 1] << 16 |
-               (uint32_t)block[4 * t + 2] << 8 | block[4 * t + 3];
-    for (unsigned t = 16; t < 64; t++) {
-        uint32_t a = w[t - 15], b = w[t - 2];
-
-        w[t] = w[t - 16] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) + w[t - 7] +
-               (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
-    }
-    memcpy(s, state, sizeof s);
-    for (unsigned t = 0; t < 64; t++) {
-        uint32_t sum1 = rotate(s[4], 6) ^ rotate(s[4], 11) ^ rotate(s[4], 25);
-        uint32_t sum0 = rotate(s[0], 2) ^ rotate(s[0], 13) ^ rotate(s[0], 22);
-        uint32_t t1 = s[7] + sum1 + ((s[4] & s[5]) ^ (~s[4] & s[6])) + k[t] + w[t];
-        uint32_t t2 = sum0 + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-
-        memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += t1;
-        s[0] = t1 + t2;
-    }
-    for (unsigned j = 0; j < 8; j++)
-        state[j] += s[j];
-}
-
-void iron__sha256(const void *data, size_t bytes, unsigned char digest[32]) {
-    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    const unsigned char *at = data;
-    unsigned char last[128] = {0};
-    uint64_t bits = (uint64_t)bytes * 8;
-    size_t left = bytes % 64, tail = left < 56 ? 64 : 128;
-
-    for (size_t k = 0; k < bytes / 64; k++)
-        sha256_block(state, at + 64 * k);
-    if (left > 0)
-        memcpy(last, at + (bytes - left), left);
-    last[left] = 0x80;
-    for (unsigned k = 0; k < 8; k++)
-        last[tail - 1 - k] = (unsigned char)(bits >> 8 * k);
-    for (size_t k = 0; k < tail; k += 64)
-        sha256_block(state, last + k);
-    for (unsigned k = 0; k < 32; k++)
-        digest[k] = (unsigned char)(state[k / 4] >> 8 * (3 - k % 4));
-}
-
-/* False: out of memory. */
+/* HMAC (RFC 2104). False: out of memory. */
 static bool hmac(const void *key, size_t key_bytes, const char *text, size_t bytes,
                  unsigned char out[32]) {
     unsigned char *inner = malloc(64 + bytes), outer[64 + 32], hashed[32];

@@ -23,6 +23,7 @@
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,7 +43,8 @@
 /* Connection limits: a hash table of client addresses with a fixed number of entries, one for each
  * connection allowed, so nothing is allocated after the start. An IPv4 address counts the same
  * however it is written; an IPv6 address counts by its first 64 bits, since a client with one
- * address of a network has all of them. */
+ * address of a network has all of them. Clients on a file system socket have no address, and are
+ * not limited by it. */
 
 typedef struct limit_entry {
     uint64_t key;   /* of the address */
@@ -87,7 +89,7 @@ static iron_status limits_init(limits *l, uint32_t all_max, uint32_t address_max
 }
 
 static uint64_t address_key(const struct sockaddr *address) {
-    uint64_t key = 0;
+    uint64_t key = IRON_LOCAL_KEY;
 
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
@@ -98,7 +100,7 @@ static uint64_t address_key(const struct sockaddr *address) {
             &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
         bool is_v4 = IN6_IS_ADDR_V4MAPPED(v6);
 
-        key = is_v4 ? 0xFFFF : 0;
+        key = is_v4 ? 0xFFFF : 0; /* never IRON_LOCAL_KEY, which would be multicast */
         for (int k = is_v4 ? 12 : 0; k < (is_v4 ? 16 : 8); k++)
             key = key << 8 | v6->s6_addr[k];
     }
@@ -114,14 +116,13 @@ static uint32_t *find_link(limits *l, uint64_t key) {
     return link;
 }
 
-static limit_result limits_add(limits *l, const struct sockaddr *address) {
-    uint64_t key = address_key(address);
+static limit_result limits_add(limits *l, uint64_t key) {
     uint32_t *link = find_link(l, key);
 
+    if (*link != NO_ENTRY && key != IRON_LOCAL_KEY && l->entries[*link].count >= l->address_max)
+        return LIMIT_ADDRESS;
     if (l->all == l->all_max)
         return LIMIT_ALL;
-    if (*link != NO_ENTRY && l->entries[*link].count >= l->address_max)
-        return LIMIT_ADDRESS;
     if (*link == NO_ENTRY) { /* one is free, since there are as many as connections */
         uint32_t taken = l->free;
 
@@ -134,8 +135,8 @@ static limit_result limits_add(limits *l, const struct sockaddr *address) {
     return LIMIT_OK;
 }
 
-static void limits_remove(limits *l, const struct sockaddr *address) {
-    uint32_t *link = find_link(l, address_key(address)), removed = *link;
+static void limits_remove(limits *l, uint64_t key) {
+    uint32_t *link = find_link(l, key), removed = *link;
 
     if (removed == NO_ENTRY)
         return;
@@ -165,6 +166,7 @@ typedef struct pending {
     int fd;
     struct sockaddr_storage address;
     socklen_t address_bytes;
+    uint64_t key; /* of the address */
     uint64_t since_ns, until_ns;
     iron__http_error refusal; /* kind NULL: it is within the limits */
     dev_t device;             /* of the socket, while it is handed over */
@@ -175,7 +177,7 @@ struct iron__acceptor {
     iron_server *server;
     pthread_t thread;
     bool is_running;
-    int listen_fd, epoll, wake;
+    int epoll, wake;
     pending list; /* head of a ring */
     uint32_t refused_count;
     char peeked[IRON_HEADER_BYTES_MAX];
@@ -202,9 +204,9 @@ static void unlink_pending(pending *p) {
 }
 
 /* A connection has ended. From any thread. */
-static void release(iron__acceptor *a, const struct sockaddr *address) {
+static void release(iron__acceptor *a, uint64_t key) {
     pthread_mutex_lock(&a->mutex);
-    limits_remove(&a->limits, address);
+    limits_remove(&a->limits, key);
     pthread_mutex_unlock(&a->mutex);
     atomic_fetch_sub(&a->server->connections, 1);
 }
@@ -221,7 +223,7 @@ static void hang_up(iron__acceptor *a, pending *p) {
     remove_pending(a, p);
     close(p->fd);
     if (!p->refusal.kind)
-        release(a, address_of(p));
+        release(a, p->key);
     free(p);
 }
 
@@ -243,7 +245,7 @@ static void release_lost(iron__acceptor *a, int fd) {
             now.st_ino == p->inode)
             continue;
         unlink_pending(p);
-        limits_remove(&a->limits, address_of(p));
+        limits_remove(&a->limits, p->key);
         atomic_fetch_sub(&a->server->connections, 1);
         free(p);
     }
@@ -254,7 +256,9 @@ static void release_lost(iron__acceptor *a, int fd) {
 static void hand_over(iron__acceptor *a, pending *p) {
     struct sockaddr_storage address = p->address;
     socklen_t bytes = p->address_bytes;
+    iron_server *server = a->server;
     struct stat socket = {0};
+    enum MHD_Result result;
     int fd = p->fd;
 
     (void)fstat(fd, &socket);
@@ -264,8 +268,10 @@ static void hand_over(iron__acceptor *a, pending *p) {
     pthread_mutex_lock(&a->mutex);
     insert(&a->handed_over, p);
     pthread_mutex_unlock(&a->mutex);
-    if (MHD_add_connection(a->server->daemon, fd, (const struct sockaddr *)&address, bytes) !=
-        MHD_YES)
+    pthread_mutex_lock(&server->daemon_lock);
+    result = MHD_add_connection(server->daemon.mhd, fd, (const struct sockaddr *)&address, bytes);
+    pthread_mutex_unlock(&server->daemon_lock);
+    if (result != MHD_YES)
         release_lost(a, fd); /* it was closed; unless it was started and has ended, it is listed */
 }
 
@@ -327,9 +333,18 @@ static void refuse(iron__acceptor *a, pending *p, const iron__http_error *error,
     shutdown(p->fd, SHUT_WR);
     remove_pending(a, p);
     if (!p->refusal.kind)
-        release(a, address_of(p));
+        release(a, p->key);
     iron__drain_socket(server, p->fd);
     free(p);
+}
+
+/* Ends a connection whose header is incomplete; one that never asked for anything is not
+ * answered. */
+static void end_waiting(iron__acceptor *a, pending *p, const iron__http_error *error) {
+    if (recv(p->fd, a->peeked, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
+        refuse(a, p, error, NULL);
+    else
+        hang_up(a, p);
 }
 
 static void time_out(iron__acceptor *a, pending *p) {
@@ -342,31 +357,28 @@ static void time_out(iron__acceptor *a, pending *p) {
         return;
     }
     atomic_fetch_add(&a->server->timed_out, 1);
-    if (recv(p->fd, a->peeked, 1, MSG_PEEK | MSG_DONTWAIT) == 1)
-        refuse(a, p, &error, NULL);
-    else
-        hang_up(a, p); /* it never asked for anything */
+    end_waiting(a, p, &error);
 }
 
-/* Reads what has arrived: hands over, refuses, hangs up, or waits. is_all: the client sends no
- * more. */
-static void examine(iron__acceptor *a, pending *p, bool is_all) {
+/* Reads what has arrived: hands over, refuses, hangs up, or returns true to wait for more. is_all:
+ * the client sends no more. */
+static bool examine(iron__acceptor *a, pending *p, bool is_all) {
     ssize_t got = recv(p->fd, a->peeked, sizeof a->peeked, MSG_PEEK | MSG_DONTWAIT);
     iron__http_error error;
     bool is_parsed;
     size_t end;
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
+        return true;
     if (got <= 0) {
         hang_up(a, p);
-        return;
+        return false;
     }
     error = iron__header_parse(a->peeked, (size_t)got, &a->header, &end);
     if (end == 0 && !error.kind) {
         if (is_all)
             hang_up(a, p);
-        return;
+        return !is_all;
     }
     is_parsed = !error.kind;
     if (is_parsed)
@@ -380,18 +392,57 @@ static void examine(iron__acceptor *a, pending *p, bool is_all) {
         remove_pending(a, p);
         hand_over(a, p);
     }
+    return false;
+}
+
+/* Making room
+ *
+ * Connections that only wait for a header must not keep others out. When a limit is reached, the
+ * one that has waited longest is dropped for a new one: among those that the acceptor holds, else
+ * among those that libmicrohttpd holds (kept open after a response, or under TLS). A client that
+ * sends its header at once is thus served, however many others are silent. */
+
+static bool shut_longest_idle(iron_server *server, const uint64_t *key);
+
+/* key: of an address whose limit is reached; NULL: any. False: no connection waits. True: try
+ * again; one fewer does. */
+static bool make_room(iron__acceptor *a, const uint64_t *key) {
+    iron__http_error error =
+        iron__http_error_make("busy", "send the whole header at once",
+                              "another client took this place before the header was complete");
+    pending *oldest = a->list.prev;
+
+    while (oldest != &a->list && (oldest->refusal.kind || (key && oldest->key != *key)))
+        oldest = oldest->prev;
+    if (oldest != &a->list && !examine(a, oldest, false))
+        return true; /* its header had just arrived, or it was gone */
+    if (oldest != &a->list)
+        end_waiting(a, oldest, &error);
+    else if (!shut_longest_idle(a->server, key))
+        return false;
+    atomic_fetch_add(&a->server->dropped_connections, 1);
+    return true;
 }
 
 /* Accepting */
 
-/* Counts one more connection, or says why it is refused. */
-static iron__http_error check_limits(iron__acceptor *a, const struct sockaddr *address) {
-    const iron_server_options *o = &a->server->options;
+static limit_result count_connection(iron__acceptor *a, uint64_t key) {
     limit_result result;
 
     pthread_mutex_lock(&a->mutex);
-    result = limits_add(&a->limits, address);
+    result = limits_add(&a->limits, key);
     pthread_mutex_unlock(&a->mutex);
+    return result;
+}
+
+/* Counts one more connection, or says why it is refused. */
+static iron__http_error check_limits(iron__acceptor *a, uint64_t key) {
+    const iron_server_options *o = &a->server->options;
+    limit_result result;
+
+    do
+        result = count_connection(a, key);
+    while (result != LIMIT_OK && make_room(a, result == LIMIT_ADDRESS ? &key : NULL));
     if (result == LIMIT_ALL)
         return iron__http_error_make("busy", "try again a little later",
                                      "all %u connections of the server are in use",
@@ -429,7 +480,8 @@ static void add_pending(iron__acceptor *a, pending *p) {
 
 static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_storage *address,
                            socklen_t bytes) {
-    iron__http_error refusal = check_limits(a, (const struct sockaddr *)address);
+    uint64_t key = address_key((const struct sockaddr *)address);
+    iron__http_error refusal = check_limits(a, key);
     bool is_tls = a->server->is_tls;
     pending *p = NULL;
 
@@ -446,7 +498,7 @@ static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_stor
             };
             iron__log_event(a->server->log, IRON_LOG_WARNING, "refused", members, NULL);
         } else {
-            release(a, (const struct sockaddr *)address);
+            release(a, key);
         }
         close(fd);
         return;
@@ -454,6 +506,7 @@ static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_stor
     p->fd = fd;
     p->address = *address;
     p->address_bytes = bytes;
+    p->key = key;
     p->refusal = refusal;
     if (is_tls)
         hand_over(a, p);
@@ -461,12 +514,12 @@ static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_stor
         add_pending(a, p);
 }
 
-static void accept_some(iron__acceptor *a) {
+static void accept_some(iron__acceptor *a, int listen_fd) {
     for (int k = 0; k < ACCEPTED_PER_EVENT; k++) {
         struct sockaddr_storage address;
         socklen_t bytes = sizeof address;
-        int fd = accept4(a->listen_fd, (struct sockaddr *)&address, &bytes,
-                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd =
+            accept4(listen_fd, (struct sockaddr *)&address, &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
             add_connection(a, fd, &address, bytes);
@@ -497,6 +550,13 @@ static bool is_waiting(iron__acceptor *a) {
     return !is_empty || a->list.next != &a->list;
 }
 
+static bool is_listener(const iron_server *server, const void *fd) {
+    for (size_t k = 0; k < server->listener_count; k++)
+        if (fd == &server->listeners[k].fd)
+            return true;
+    return false;
+}
+
 static void *run_acceptor(void *context) {
     iron__acceptor *a = context;
     const int tick_ms = (int)a->server->tick_ms;
@@ -505,17 +565,18 @@ static void *run_acceptor(void *context) {
 
     for (;;) {
         int ready = epoll_wait(a->epoll, events, 64, is_waiting(a) ? tick_ms : -1);
+        int listeners[64], count = 0;
 
         for (int k = 0; k < ready; k++) {
             if (events[k].data.ptr == &a->wake)
                 return NULL;
-            if (events[k].data.ptr == &a->listen_fd)
-                continue; /* last: a new connection must not reuse a pointer that is still ahead */
-            examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
+            if (is_listener(a->server, events[k].data.ptr))
+                listeners[count++] = *(const int *)events[k].data.ptr;
+            else
+                (void)examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
         }
-        for (int k = 0; k < ready; k++)
-            if (events[k].data.ptr == &a->listen_fd)
-                accept_some(a);
+        for (int k = 0; k < count; k++) /* last: no new connection reuses a pointer still ahead */
+            accept_some(a, listeners[k]);
         if (iron__clock_ns() - checked_ns >= (uint64_t)tick_ms * NS_PER_MS) {
             checked_ns = iron__clock_ns();
             time_out_late(a);
@@ -534,6 +595,7 @@ iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     const iron_server_options *o = &server->options;
     iron__acceptor *a = calloc(1, sizeof *a);
     iron_status status;
+    bool is_watched;
     int number;
 
     IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory: the acceptor");
@@ -546,19 +608,31 @@ iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     a->server = server;
     a->list.next = a->list.prev = &a->list;
     a->handed_over.next = a->handed_over.prev = &a->handed_over;
-    a->listen_fd = server->listen_fd;
-    server->listen_fd = -1;
     server->acceptor = a; /* from here on iron__connections_stop frees it */
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (a->epoll < 0 || !watch_fd(a, &a->wake) || !watch_fd(a, &a->listen_fd))
-        return iron__fail(err, IRON_E_IO, errno, "cannot watch the listening socket: %s",
+    is_watched = a->epoll >= 0 && watch_fd(a, &a->wake);
+    for (size_t k = 0; k < server->listener_count; k++)
+        is_watched = is_watched && watch_fd(a, &server->listeners[k].fd);
+    if (!is_watched)
+        return iron__fail(err, IRON_E_IO, errno, "cannot watch the listening sockets: %s",
                           strerror(errno));
     number = pthread_create(&a->thread, NULL, run_acceptor, a);
     if (number != 0)
         return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
     a->is_running = true;
     return IRON_OK;
+}
+
+void iron__listeners_close(iron_server *server) {
+    for (iron__listener *l = server->listeners; l < server->listeners + server->listener_count;
+         l++) {
+        if (l->fd >= 0 && l->address.ss_family == AF_UNIX)
+            (void)unlink(((const struct sockaddr_un *)&l->address)->sun_path);
+        if (l->fd >= 0)
+            close(l->fd);
+        l->fd = -1;
+    }
 }
 
 /* Accepts no more connections, and closes those whose header is incomplete. */
@@ -576,9 +650,7 @@ static void acceptor_stop(iron__acceptor *a) {
         next = p->next;
         hang_up(a, p);
     }
-    if (a->listen_fd >= 0)
-        close(a->listen_fd);
-    a->listen_fd = -1;
+    iron__listeners_close(a->server);
 }
 
 static void acceptor_destroy(iron__acceptor *a) {
@@ -625,7 +697,7 @@ struct iron__timeouts {
 };
 
 /* What TCP knows about a socket: bytes since the connection was made, and bytes written that the
- * client has not acknowledged. Zeros for other sockets. */
+ * client has not acknowledged; of other sockets only the last. */
 typedef struct progress {
     uint64_t acked, received;
     int unsent;
@@ -729,8 +801,9 @@ static void disconnect(iron_server *server, iron__connection *c, const char *rea
 static bool is_stalled(iron__connection *c, uint64_t now) {
     progress p = socket_progress(c->fd);
 
-    if (p.unsent == 0 || p.acked != c->acked) {
+    if (p.unsent == 0 || p.acked != c->acked || p.unsent != c->unsent) {
         c->acked = p.acked;
+        c->unsent = p.unsent;
         c->acked_at_ns = now;
     }
     return now - c->acked_at_ns > STALL_NS;
@@ -832,13 +905,52 @@ static void timeouts_stop(iron__timeouts *t) {
     timeouts_destroy(t);
 }
 
-static iron__connection *connection_open(iron__timeouts *t, int fd) {
+/* Shuts the connection that has waited longest for a header, and no longer counts it; see
+ * make_room. Those that have sent a token go last. */
+static bool shut_longest_idle(iron_server *server, const uint64_t *key) {
+    iron__timeouts *t = server->timeouts;
+    iron__connection *chosen = NULL;
+    uint64_t since_ns = 0;
+    bool is_shut = false;
+
+    pthread_mutex_lock(&t->mutex);
+    for (iron__connection *c = t->list.next; c != &t->list; c = c->next) {
+        pthread_mutex_lock(&c->mutex);
+        if (c->phase == IRON_PHASE_IDLE && (!key || c->key == *key) &&
+            (!chosen || c->is_known < chosen->is_known ||
+             (c->is_known == chosen->is_known && c->since_ns < since_ns))) {
+            chosen = c;
+            since_ns = c->since_ns;
+        }
+        pthread_mutex_unlock(&c->mutex);
+    }
+    if (chosen) {
+        pthread_mutex_lock(&chosen->mutex);
+        is_shut = chosen->phase == IRON_PHASE_IDLE;
+        if (is_shut) {
+            chosen->phase = IRON_PHASE_SHUT;
+            chosen->is_released = true;
+            shutdown(chosen->fd, SHUT_RDWR);
+        }
+        pthread_mutex_unlock(&chosen->mutex);
+    }
+    if (is_shut)
+        release(server->acceptor, chosen->key);
+    pthread_mutex_unlock(&t->mutex);
+    return is_shut;
+}
+
+/* A connection that the acceptor hands over has a header already, except under TLS. */
+static iron__connection *connection_open(iron__timeouts *t, int fd,
+                                         const struct sockaddr *address) {
     iron__connection *c = calloc(1, sizeof *c);
 
     if (!c)
         return NULL;
     pthread_mutex_init(&c->mutex, NULL);
     c->fd = fd;
+    c->key = address_key(address);
+    c->phase = t->server->is_tls ? IRON_PHASE_IDLE : IRON_PHASE_WORKING;
     c->since_ns = t->server->now_ns();
     pthread_mutex_lock(&t->mutex);
     if (t->list.next == &t->list)
@@ -851,13 +963,18 @@ static iron__connection *connection_open(iron__timeouts *t, int fd) {
     return c;
 }
 
-static void connection_close(iron__timeouts *t, iron__connection *c) {
+/* False: it is no longer counted. */
+static bool connection_close(iron__timeouts *t, iron__connection *c) {
+    bool is_counted;
+
     pthread_mutex_lock(&t->mutex);
     c->prev->next = c->next;
     c->next->prev = c->prev;
+    is_counted = !c->is_released;
     pthread_mutex_unlock(&t->mutex);
     pthread_mutex_destroy(&c->mutex);
     free(c);
+    return is_counted;
 }
 
 /* Draining: one thread for all sockets, one slot for each. The kernel discards (MSG_TRUNC), so
@@ -877,6 +994,7 @@ struct iron__drain {
     uint32_t count;
     bool is_stopping;
     int epoll, wake;
+    char sink[65536];
 };
 
 static void close_slot(iron__drain *d, drain_slot *s) {
@@ -893,6 +1011,8 @@ static void drain_slot_once(iron__drain *d, drain_slot *s) {
 
         if (got > 0)
             continue;
+        if (got < 0 && errno == EFAULT && recv(s->fd, d->sink, sizeof d->sink, MSG_DONTWAIT) > 0)
+            continue; /* not TCP: only that discards */
         if (got == 0 || (errno != EAGAIN && errno != EINTR))
             close_slot(d, s);
         return;
@@ -1011,26 +1131,62 @@ static void drain_stop(iron__drain *d) {
 /* libmicrohttpd's callback for connections that begin and end; their context is the connection. */
 static void connection_notify(void *context, struct MHD_Connection *mhd, void **socket_context,
                               enum MHD_ConnectionNotificationCode code) {
-    const union MHD_ConnectionInfo *info;
+    const struct sockaddr *address =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     iron_server *server = context;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-        forget_handed_over(server->acceptor, info->connect_fd);
-        *socket_context = connection_open(server->timeouts, info->connect_fd);
+        int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+
+        forget_handed_over(server->acceptor, fd);
+        *socket_context = connection_open(server->timeouts, fd, address);
         return; /* NULL, without memory: its requests end at once */
     }
-    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (*socket_context)
-        connection_close(server->timeouts, *socket_context);
+    if (!*socket_context || connection_close(server->timeouts, *socket_context))
+        release(server->acceptor, address_key(address));
     *socket_context = NULL;
-    release(server->acceptor, info->client_addr);
 }
 
 iron_status iron__connections_start(iron_server *server, iron_error *err) {
     IRON_TRY(drain_start(server, err));
     IRON_TRY(timeouts_start(server, err));
-    return iron__http_start(server, connection_notify, err);
+    return iron__http_start(server, connection_notify, &server->daemon, err);
+}
+
+void iron__daemon_stop(iron__daemon *daemon) {
+    if (daemon->mhd)
+        MHD_stop_daemon(daemon->mhd);
+    if (daemon->key)
+        explicit_bzero(daemon->key, strlen(daemon->key));
+    free(daemon->key);
+    free(daemon->cert);
+    *daemon = (iron__daemon){0};
+}
+
+/* libmicrohttpd cannot change its certificate. So a second one is started for new connections, and
+ * the first is stopped when its connections have ended: at a later call, or with the server. */
+iron_status iron__connections_renew(iron_server *server, iron__daemon renewed, iron_error *err) {
+    iron__daemon *place = NULL;
+
+    for (iron__daemon *d = server->retired; d < server->retired + IRON_RETIRED_MAX; d++) {
+        const union MHD_DaemonInfo *info =
+            d->mhd ? MHD_get_daemon_info(d->mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS) : NULL;
+
+        if (info && info->num_connections == 0)
+            iron__daemon_stop(d);
+        if (!d->mhd)
+            place = d;
+    }
+    IRON_FAIL_IF(
+        !place, err, IRON_E_STATE,
+        "connections with each of the last %u certificates are still open; try again later",
+        IRON_RETIRED_MAX);
+    IRON_TRY(iron__http_start(server, connection_notify, &renewed, err));
+    pthread_mutex_lock(&server->daemon_lock);
+    *place = server->daemon;
+    server->daemon = renewed;
+    pthread_mutex_unlock(&server->daemon_lock);
+    return IRON_OK;
 }
 
 static void wait_for_requests(iron_server *server, uint64_t milliseconds) {
@@ -1041,15 +1197,17 @@ static void wait_for_requests(iron_server *server, uint64_t milliseconds) {
 }
 
 void iron__connections_stop(iron_server *server) {
+    if (server->acceptor)
+        wait_for_requests(server, server->options.grace_seconds * UINT64_C(1000));
     acceptor_stop(server->acceptor);
-    wait_for_requests(server, server->options.grace_seconds * UINT64_C(1000));
     atomic_store(&server->is_cutting, true);
     wait_for_requests(server, CUTTING_MS);
-    MHD_stop_daemon(server->daemon);
+    iron__daemon_stop(&server->daemon);
+    for (iron__daemon *d = server->retired; d < server->retired + IRON_RETIRED_MAX; d++)
+        iron__daemon_stop(d);
     drain_stop(server->drain);
     timeouts_stop(server->timeouts);
     acceptor_destroy(server->acceptor);
-    server->daemon = NULL;
     server->drain = NULL;
     server->timeouts = NULL;
     server->acceptor = NULL;

@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -206,7 +207,8 @@ typedef struct list_row {
 
 typedef struct engine_list {
     bool has_begun;
-    list_row *rows, *next; /* by name; each has the same room */
+    char seen[IRON_ENGINE_NAME_MAX + 1]; /* the pattern of the client's token; "": all */
+    list_row *rows, *next;               /* by name; each has the same room */
     iron__engine_stamp *glimpses;
     size_t count, room;
     uint64_t wake_ns; /* when something must be sent although there is no news */
@@ -287,6 +289,8 @@ static size_t write_engines(engine_list *l, event_stream *s, size_t glimpses, si
         const iron__engine_stamp *glimpse = &l->glimpses[k];
         const list_row *sent = find_row(l->rows, l->count, glimpse->name);
 
+        if (l->seen[0] && fnmatch(l->seen, glimpse->name, 0) != 0)
+            continue;
         if (is_due(sent, glimpse, now_ns) && look_up(s->server->store, glimpse->name, &view)) {
             write_row(s, &view, written++ == 0);
             l->next[(*count)++] = (list_row){*glimpse, now_ns, view.incoming, view.rate};
@@ -412,6 +416,7 @@ static void get_all_events(iron__request *req) {
     if (!a)
         return;
     a->stream.deinit = all_deinit;
+    memcpy(a->list.seen, req->engines, sizeof a->list.seen);
     snprintf(a->focus, sizeof a->focus, "%s", focus ? focus : "");
     respond(req, &a->stream);
 }

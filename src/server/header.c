@@ -323,3 +323,73 @@ iron__http_error iron__header_check(iron__header *header) {
                          "the request expects something this server does not know");
     return error;
 }
+
+/* Digests (RFC 9530): a dictionary of structured fields, as in `sha-256=:BASE64:, sha-512=:...:` */
+
+/* Exactly 32 bytes as base64. */
+static bool read_base64(iron__text text, unsigned char digest[32]) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint32_t bits = 0;
+    size_t count = 0;
+
+    if (text.bytes != 44 || text.at[43] != '=')
+        return false;
+    for (size_t k = 0; k < 43; k++) {
+        const char *found = memchr(digits, text.at[k], sizeof digits - 1);
+
+        if (!found)
+            return false;
+        bits = bits << 6 | (uint32_t)(found - digits);
+        if (k % 4 == 3 || k == 42) {
+            bits <<= k == 42 ? 6 : 0;
+            for (int shift = 16; shift >= 0 && count < 32; shift -= 8)
+                digest[count++] = (unsigned char)(bits >> shift);
+            bits = 0;
+        }
+    }
+    return true;
+}
+
+/* One member, `name=:BASE64:` with parameters that mean nothing. False: it is a SHA-256 that cannot
+ * be read. */
+static bool read_digest(iron__text member, unsigned char digest[32], bool *is_sha256) {
+    static const char name[] = "sha-256=";
+    const char *end;
+
+    *is_sha256 = member.bytes >= sizeof name - 1 && memcmp(member.at, name, sizeof name - 1) == 0;
+    if (!*is_sha256)
+        return true;
+    member.at += sizeof name - 1;
+    member.bytes -= sizeof name - 1;
+    end = memchr(member.at, ';', member.bytes);
+    if (end)
+        member = iron__text_trim((iron__text){member.at, (size_t)(end - member.at)});
+    return member.bytes > 2 && member.at[0] == ':' && member.at[member.bytes - 1] == ':' &&
+           read_base64((iron__text){member.at + 1, member.bytes - 2}, digest);
+}
+
+iron__http_error iron__header_digest(const iron__header *header, unsigned char digest[32],
+                                     bool *has_digest) {
+    static const char *const names[] = {"Content-Digest", "Repr-Digest", NULL};
+
+    *has_digest = false;
+    for (uint32_t k = 0; k < header->count; k++) {
+        iron__text rest = header->fields[k].value, member;
+        unsigned char found[32];
+        bool is_sha256, is_more = is_one_of(header->fields[k].name, names);
+
+        while (is_more) {
+            is_more = cut(&rest, ',', &member);
+            if (!read_digest(iron__text_trim(is_more ? member : rest), found, &is_sha256))
+                return iron__http_error_make("bad-digest", "send `sha-256=:BASE64:` with 32 bytes",
+                                             "the digest cannot be read");
+            if (is_sha256 && *has_digest && memcmp(found, digest, sizeof found) != 0)
+                return iron__http_error_make("bad-digest", "send one digest",
+                                             "the digests differ from each other");
+            if (is_sha256)
+                memcpy(digest, found, sizeof found);
+            *has_digest |= is_sha256;
+        }
+    }
+    return iron__http_error_none();
+}

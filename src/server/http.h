@@ -22,6 +22,7 @@
 #define IRON_SERVER_HTTP_H
 
 #include "core/json.h"
+#include "core/sha256.h"
 #include "store/store.h"
 
 #include <iron/iron_server.h>
@@ -40,11 +41,13 @@
     X("bad-configuration", 400, "Invalid engine configuration")                                    \
     X("bad-name", 400, "Invalid engine name")                                                      \
     X("bad-key", 400, "Invalid Idempotency-Key")                                                   \
+    X("bad-digest", 400, "The body differs from its digest")                                       \
     X("ragged-body", 400, "The body is not a whole number of tokens")                              \
     X("bad-token-value", 400, "A value in the body is not a token")                                \
     X("unexpected-body", 400, "No body is expected here")                                          \
     X("unauthorized", 401, "A token is needed")                                                    \
     X("foreign-origin", 403, "The request comes from a page of another site")                      \
+    X("forbidden", 403, "The token does not allow this")                                           \
     X("no-such-path", 404, "There is nothing at this path")                                        \
     X("no-such-engine", 404, "There is no engine with this name")                                  \
     X("method-not-allowed", 405, "The path does not take this method")                             \
@@ -52,12 +55,14 @@
     X("too-slow", 408, "The request took too long")                                                \
     X("position-mismatch", 409, "The engine is at another position")                               \
     X("engine-exists", 409, "An engine with this name exists")                                     \
+    X("key-in-use", 409, "A request with this Idempotency-Key is in progress")                     \
     X("too-large", 413, "The body is too large")                                                   \
     X("target-too-long", 414, "The request's target is too long")                                  \
     X("unsupported-type", 415, "The body's type is not supported")                                 \
     X("wrong-host", 421, "The request is for another host")                                        \
     X("key-reused", 422, "The Idempotency-Key was used with other content")                        \
     X("too-many-connections", 429, "Too many connections from this address")                       \
+    X("too-many-guesses", 429, "Too many wrong tokens from this address")                          \
     X("header-too-large", 431, "The request's header is too large")                                \
     X("internal", 500, "Internal error")                                                           \
     X("damaged", 500, "Stored data are damaged")                                                   \
@@ -92,6 +97,13 @@ typedef enum iron__body_kind {
     IRON_BODY_STREAM /* any length up to the server's limit, passed to `take` as it arrives */
 } iron__body_kind;
 
+/* What a token allows; each includes those before it. */
+typedef enum iron__role {
+    IRON_ROLE_READ, /* everything that changes nothing */
+    IRON_ROLE_FEED,
+    IRON_ROLE_ADMIN /* to create and delete engines */
+} iron__role;
+
 #define IRON_JSON_BODY_MAX ((size_t)1 << 20)
 #define IRON_ROUTES_MAX    64u /* routes with a latency histogram of their own; others share one */
 
@@ -100,7 +112,9 @@ typedef struct iron__route {
     const char *pattern; /* "/v1/engines/{name}/feed": at most one variable */
     const char *query;   /* allowed parameters, separated by blanks: "dtype at"; NULL: none */
     iron__body_kind body;
-    bool is_open;      /* needs no token */
+    iron__role role; /* that its token needs */
+    bool is_open;    /* needs no token */
+    bool is_probe;   /* answered also when all connections for requests without a token are used */
     bool takes_ticket; /* ?ticket= replaces the token */
     void (*begin)(iron__request *req);
     void (*take)(iron__request *req, const void *bytes, size_t count);
@@ -180,6 +194,7 @@ struct iron__request {
     struct MHD_Connection *mhd;
     struct iron__connection *connection;
     const char *target_at; /* where libmicrohttpd has the target */
+    const char *body_at;   /* and the beginning of the body; NULL: unknown */
     char *target_text;     /* a copy from before libmicrohttpd changed it */
     iron__target target;
     char *trimmed[IRON_TRIMMED_MAX]; /* copies of header values without their trailing blanks */
@@ -190,19 +205,28 @@ struct iron__request {
     uint64_t sent_bytes;     /* of the response's body */
     char *body_buffer;       /* IRON_BODY_JSON */
     size_t body_room;
-    bool is_begun;      /* the header is complete */
-    bool is_routed;     /* the route was called: it must be told of the end */
-    bool is_body_over;  /* all of it was received */
-    bool is_discarding; /* the response waits for the end of a body that is discarded */
-    bool is_queued;     /* libmicrohttpd has the response, and owns its bytes */
-    bool is_sent;       /* the response is on its way */
-    bool is_stream;     /* the response is a stream, counted when it began */
-    bool must_close;    /* the connection ends with this response */
+    bool has_digest; /* the header has the body's SHA-256 */
+    unsigned char digest[IRON_SHA256_BYTES];
+    iron__sha256_state hash; /* of the body so far */
+    bool is_begun;           /* the header is complete */
+    bool is_routed;          /* the route was called: it must be told of the end */
+    bool is_body_over;       /* all of it was received */
+    bool is_discarding;      /* the response waits for the end of a body that is discarded */
+    bool is_queued;          /* libmicrohttpd has the response, and owns its bytes */
+    bool is_sent;            /* the response is on its way */
+    bool is_stream;          /* the response is a stream, counted when it began */
+    bool must_close;         /* the connection ends with this response */
+    bool is_guess;           /* its token or ticket is wrong */
+    iron__role role;         /* of its token */
+    char engines[IRON_ENGINE_NAME_MAX + 1]; /* the pattern of its token; "": all */
+    bool is_stranger;                       /* it has no valid token, and counts as such */
     iron__response response;
 };
 
 /* A header's value, or NULL. Header fields that must not be repeated were checked. */
 const char *iron__request_header(const iron__request *req, const char *name);
+/* May its token see this engine? */
+bool iron__request_sees(const iron__request *req, const char *engine);
 /* A query parameter's value, percent-decoded, or NULL. No name occurs twice. */
 const char *iron__request_query(const iron__request *req, const char *name);
 /* Parses the body and calls `read` with the document, which is freed afterwards. `read` must not
@@ -264,7 +288,8 @@ unsigned iron__accept_weight(const char *accept, const char *type);
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum);
 /* All members of an engine, inside an object that the caller opens and closes. */
 void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view);
-/* The views of all engines, by name, malloc'ed. NULL: no memory. */
-iron__store_engine_view *iron__route_views(iron_server *server, size_t *count);
+/* The views of all engines that the request's token may see, by name, malloc'ed. NULL: no memory.
+ */
+iron__store_engine_view *iron__route_views(const iron__request *req, size_t *count);
 
 #endif

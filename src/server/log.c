@@ -391,7 +391,7 @@ static bool is_routine(const iron__request_record *r) {
 static iron__log_level level_of(const iron__request_record *r) {
     if (is_routine(r))
         return IRON_LOG_DEBUG;
-    if (r->status >= 500 && r->status != 503)
+    if (r->status >= 500 && r->status != 503 && r->status != 505) /* of the client's making */
         return IRON_LOG_ERROR;
     if (r->problem && strcmp(r->problem->kind, "read-only") == 0)
         return IRON_LOG_ERROR;

@@ -6,8 +6,8 @@
  * the acceptor (connections.c) hands it connections.
  *
  * When the header is complete, the request gets its route or is refused: the header, Host and
- * Origin, the path, the token, the method, the query's names, the body's length and type are
- * checked, and the first error is the response.
+ * Origin, the path, the token and its role, the method, the query's names, the body's length, type
+ * and digest are checked, and the first error is the response.
  *
  * A request without a body is answered at its end and not before, since libmicrohttpd closes a
  * connection whose request was answered at the header.
@@ -20,8 +20,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdarg.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 /* libmicrohttpd's memory for each connection: half of it reads bodies, as much as it gets in one
  * call. */
@@ -40,7 +40,6 @@
 #define HELP_ESCAPE "percent-encode with two hexadecimal digits, UTF-8, and no zero byte"
 
 #define NAME_BYTES_MAX 253u
-#define TICKET_TEXT    (2 * IRON_TICKET_BYTES + 1)
 
 /* What a route may ask of its request */
 
@@ -73,7 +72,7 @@ const char *iron__request_query(const iron__request *req, const char *name) {
  * It is decoded once, and must be UTF-8 without NULs; `+` is itself, as in paths. Literal parts of
  * a path are compared as they were sent: there is one way to write each of them. */
 
-static int digit(char c) {
+int iron__hex_digit(char c) {
     if (c >= '0' && c <= '9')
         return c - '0';
     if (c >= 'a' && c <= 'f')
@@ -89,7 +88,7 @@ static bool decode(char *text) {
         char c = *from;
 
         if (c == '%') {
-            int high = digit(from[1]), low = high < 0 ? -1 : digit(from[2]);
+            int high = iron__hex_digit(from[1]), low = high < 0 ? -1 : iron__hex_digit(from[2]);
 
             if (low < 0 || (high == 0 && low == 0))
                 return false;
@@ -327,7 +326,9 @@ static iron__http_error check_header(iron__request *req, const char *method, con
         return iron__http_error_make("header-too-large", "send fewer or shorter header fields",
                                      "the header has more than %u fields or %zu bytes",
                                      IRON_HEADER_FIELDS_MAX, IRON_HEADER_BYTES_MAX);
+    req->body_at = header->method.at + header_bytes;
     if (!is_strict(header, header_bytes, req->target_at, bytes)) {
+        req->body_at = NULL;
         req->must_close = true;
         if (!was_checked)
             return iron__http_error_make("malformed-request",
@@ -428,9 +429,11 @@ static bool is_own_host(const iron_server *server, iron__text host) {
         if (host_name(iron__text_of(o->hosts[k]), &more) && more.bytes == name.bytes &&
             strncasecmp(more.at, name.at, name.bytes) == 0)
             return true;
-    return iron__text_is_caseless(name, server->host) ||
-           (server->is_loopback &&
-            (iron__text_is_caseless(name, "localhost") || is_loopback_address(name)));
+    for (size_t k = 0; k < server->listener_count; k++)
+        if (iron__text_is_caseless(name, server->listeners[k].host))
+            return true;
+    return server->is_loopback &&
+           (iron__text_is_caseless(name, "localhost") || is_loopback_address(name));
 }
 
 /* The origin of a page of this server is its scheme and the Host that the request names. */
@@ -464,140 +467,6 @@ static iron__http_error check_origin(const iron_server *server, const iron__head
     return iron__http_error_none();
 }
 
-/* The bearer token, and tickets that replace it for one request
- *
- * The time of a comparison depends neither on how much of a guess is right nor on the token's
- * length. */
-
-static bool read_ticket(const char *text, unsigned char bytes[IRON_TICKET_BYTES]) {
-    static const char digits[] = "0123456789abcdef";
-
-    if (strlen(text) != TICKET_TEXT - 1)
-        return false;
-    for (size_t k = 0; k < IRON_TICKET_BYTES; k++) {
-        const char *high = strchr(digits, text[2 * k]), *low = strchr(digits, text[2 * k + 1]);
-
-        if (!high || !low)
-            return false;
-        bytes[k] = (unsigned char)((high - digits) << 4 | (low - digits));
-    }
-    return true;
-}
-
-/* Issues a ticket as hex digits, in the place of an unused one or the one that ends first. False:
- * the system provides no random bytes. */
-static bool ticket_issue(iron__tickets *tickets, uint64_t now_ns, char text[TICKET_TEXT]) {
-    unsigned char bytes[IRON_TICKET_BYTES];
-    size_t first = 0;
-
-    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return false;
-    for (size_t k = 0; k < sizeof bytes; k++)
-        snprintf(text + 2 * k, 3, "%02x", bytes[k]);
-    pthread_mutex_lock(&tickets->lock);
-    for (size_t k = 1; k < IRON_TICKETS_MAX; k++)
-        if (tickets->all[k].ends_ns < tickets->all[first].ends_ns)
-            first = k;
-    memcpy(tickets->all[first].bytes, bytes, sizeof bytes);
-    tickets->all[first].ends_ns = now_ns + IRON_TICKET_SECONDS * UINT64_C(1000000000);
-    pthread_mutex_unlock(&tickets->lock);
-    explicit_bzero(bytes, sizeof bytes);
-    return true;
-}
-
-/* All ones if they are equal, else 0. */
-static uint64_t equal(const unsigned char *a, const unsigned char *b) {
-    unsigned difference = 0;
-
-    for (size_t k = 0; k < IRON_TICKET_BYTES; k++)
-        difference |= (unsigned)(a[k] ^ b[k]);
-    return (uint64_t)((difference + 0xFF) >> 8) - 1;
-}
-
-/* Is the ticket valid? It no longer is afterwards. */
-static bool ticket_redeem(iron__tickets *tickets, uint64_t now_ns, const char *text) {
-    unsigned char guess[IRON_TICKET_BYTES];
-    uint64_t ends_ns = 0;
-
-    if (!read_ticket(text, guess))
-        return false;
-    pthread_mutex_lock(&tickets->lock);
-    for (size_t k = 0; k < IRON_TICKETS_MAX; k++) {
-        uint64_t is_it = equal(tickets->all[k].bytes, guess);
-
-        ends_ns |= tickets->all[k].ends_ns & is_it;
-        tickets->all[k].ends_ns &= ~is_it;
-    }
-    pthread_mutex_unlock(&tickets->lock);
-    return ends_ns > now_ns;
-}
-
-/* Both are padded with zeros to one size, and all of it is compared, whatever was found. */
-static bool is_server_token(const iron_server *server, iron__text guess) {
-    char padded[IRON_AUTH_TOKEN_MAX] = {0};
-    unsigned difference = guess.bytes != server->token_bytes;
-
-    memcpy(padded, guess.at, guess.bytes < sizeof padded ? guess.bytes : sizeof padded);
-    for (size_t k = 0; k < sizeof padded; k++)
-        difference |= (unsigned)(unsigned char)(padded[k] ^ server->token[k]);
-    explicit_bzero(padded, sizeof padded);
-    return difference == 0;
-}
-
-/* Is it `Bearer TOKEN`? */
-static bool is_authorized(const iron_server *server, iron__text authorization) {
-    static const char scheme[] = "Bearer ";
-
-    if (server->token_bytes == 0)
-        return true;
-    if (!authorization.at || authorization.bytes < sizeof scheme ||
-        strncasecmp(authorization.at, scheme, sizeof scheme - 1) != 0)
-        return false;
-    authorization.at += sizeof scheme - 1;
-    authorization.bytes -= sizeof scheme - 1;
-    while (authorization.bytes > 0 && *authorization.at == ' ') {
-        authorization.at++;
-        authorization.bytes--;
-    }
-    return is_server_token(server, authorization);
-}
-
-/* The bearer token or, unless NULL, the ticket, which is redeemed if it is needed. */
-static iron__http_error check_token(iron_server *server, const iron__header *header,
-                                    const char *ticket) {
-    if (is_authorized(server, iron__header_get(header, "Authorization")))
-        return iron__http_error_none();
-    if (!ticket)
-        return iron__http_error_make(
-            "unauthorized",
-            "send `Authorization: Bearer TOKEN` with the token of the server's token file",
-            "the token is missing or wrong");
-    if (ticket_redeem(&server->tickets, iron__clock_ns(), ticket))
-        return iron__http_error_none();
-    return iron__http_error_make(
-        "unauthorized", "get a new one: POST /v1/tickets with the server's token",
-        "the ticket is invalid, was used, or is older than %u seconds", IRON_TICKET_SECONDS);
-}
-
-/* POST /v1/tickets */
-static void create_ticket(iron__request *req) {
-    char text[TICKET_TEXT];
-    iron_json_writer *j;
-
-    if (!ticket_issue(&req->server->tickets, iron__clock_ns(), text)) {
-        iron__response_problem(req, "internal", "Try again a little later.",
-                               "the system provides no random bytes");
-        return;
-    }
-    j = iron__response_json(req);
-    iron_json_text(j, "ticket", text);
-    iron_json_number(j, "seconds", IRON_TICKET_SECONDS);
-    iron__response_json_end(req, 201);
-}
-
-const iron__route iron__route_create_ticket = {
-    .method = "POST", .pattern = "/v1/tickets", .end = create_ticket};
-
 /* Which route a request gets, or why it is refused */
 
 static iron__http_error check_content(const iron__request *req, const iron__header *header) {
@@ -629,6 +498,18 @@ static iron__http_error check_content(const iron__request *req, const iron__head
     return iron__http_error_none();
 }
 
+/* An eighth of the connections is kept for requests with a token and for probes: requests without
+ * one that are answered slowly, or read slowly, cannot take all of them. */
+static iron__http_error admit_stranger(iron__request *req) {
+    uint32_t all = req->server->options.max_connections;
+
+    req->is_stranger = true;
+    if (atomic_fetch_add(&req->server->strangers, 1) < all - all / 8)
+        return iron__http_error_none();
+    return iron__http_error_make("busy", "try again a little later, or send a token",
+                                 "all connections for requests without a token are in use");
+}
+
 /* Only clients with access learn whether a path exists. An unneeded ticket is not used up. */
 static iron__http_error check_route(iron__request *req, const iron__header *header,
                                     const char *method) {
@@ -637,14 +518,22 @@ static iron__http_error check_route(iron__request *req, const iron__header *head
     iron__http_error path_error = target_match(&req->target, iron__routes, method, &found);
     iron__http_error error = iron__http_error_none();
     bool takes_ticket = found.route && found.route->takes_ticket;
+    bool is_open = found.route ? found.route->is_open : found.is_open;
 
     req->route = found.route;
     req->variable = req->target.variable;
-    if (!(found.route ? found.route->is_open : found.is_open))
-        error = check_token(req->server, header,
-                            takes_ticket ? iron__request_query(req, "ticket") : NULL);
+    if (!is_open)
+        error = iron__access_check(req, iron__header_get(header, "Authorization"),
+                                   takes_ticket ? iron__request_query(req, "ticket") : NULL);
+    req->connection->is_known = !is_open && !error.kind && req->server->options.token_file;
+    if (!req->connection->is_known && !(found.route && found.route->is_probe)) {
+        iron__http_error full = admit_stranger(req);
+
+        if (full.kind)
+            return full;
+    }
     if (error.kind)
-        return error;
+        return iron__access_slow_down(req, error);
     if (!found.is_path_known)
         return iron__http_error_make("no-such-path", "see /openapi.json for the paths",
                                      "there is nothing at this path");
@@ -657,8 +546,14 @@ static iron__http_error check_route(iron__request *req, const iron__header *head
         return path_error;
     if (query_error.kind)
         return query_error;
+    error = iron__access_allows(req);
+    if (error.kind)
+        return error;
     error = check_query(&req->target, found.route);
-    return error.kind ? error : check_content(req, header);
+    if (!error.kind)
+        error = check_content(req, header);
+    iron__sha256_init(&req->hash);
+    return error.kind ? error : iron__header_digest(header, req->digest, &req->has_digest);
 }
 
 /* Finds the route, or responds with the reason why the request is refused. */
@@ -678,7 +573,7 @@ static void check_request(iron__request *req, const char *method, const char *ve
             error = iron__http_error_make("stopping", "try again when the server is back",
                                           "the server accepts no new requests");
     }
-    if (!error.kind)
+    if (!error.kind && req->connection->key != IRON_LOCAL_KEY) /* no browser gets there */
         error = check_origin(server, &header);
     if (!error.kind)
         error = check_route(req, &header, method);
@@ -756,6 +651,64 @@ iron_status iron__request_read_json(iron__request *req,
     return status;
 }
 
+/* Chunks
+ *
+ * libmicrohttpd reads them, and tolerates bare line feeds and control characters in their lines. It
+ * leaves the line before the chunk's first bytes, unless it had to read more in between: then the
+ * bytes begin where its buffer does. */
+
+/* `begin` is where its buffer begins; NULL: unknown. */
+static bool is_chunk_line_good(const char *begin, const char *bytes) {
+    const char *at = bytes - 2;
+
+    if (!begin || bytes < begin + 2 || bytes[-1] != '\n')
+        return true; /* the line is not there */
+    if (*at != '\r')
+        return false;
+    while (at > begin && at[-1] != '\n') {
+        unsigned char c = (unsigned char)*--at;
+
+        if ((c < 0x20 && c != '\t') || c == 0x7F)
+            return false;
+    }
+    return true;
+}
+
+/* libmicrohttpd's own refusals
+ *
+ * It answers some errors itself, with a page of HTML: chunks that it cannot read, and lines that it
+ * cannot read in a header that the acceptor has not seen. But first it logs that, in the
+ * connection's thread. So the problem is sent then, and its own answer finds a closed socket. Under
+ * TLS only it can write, and its page is sent. */
+
+static _Thread_local iron__request *current; /* of this connection's thread */
+
+static void count_begun(iron__request *req) {
+    req->is_begun = true;
+    req->begun_ns = iron__clock_ns();
+    req->id = req->connection->request_id = iron__request_id(req->server);
+    atomic_fetch_add(&req->server->in_flight, 1);
+}
+
+static void replace_refusal(void *context, const char *format, va_list values) {
+    static const char mark[] = "Error processing request";
+    iron__request *req = current;
+
+    (void)context;
+    (void)values;
+    if (!req || req->is_answered || req->server->is_tls ||
+        strncmp(format, mark, sizeof mark - 1) != 0)
+        return;
+    if (!req->is_begun)
+        count_begun(req);
+    atomic_fetch_add(&req->server->malformed, 1);
+    iron__response_problem(req, "malformed-request",
+                           "send the request as RFC 9112 requires; HTTP libraries do",
+                           req->is_routed ? "the chunks of the body cannot be read"
+                                          : "the header does not follow RFC 9112");
+    iron__response_send_raw(req);
+}
+
 /* Callbacks of libmicrohttpd */
 
 /* The target has arrived. */
@@ -772,8 +725,10 @@ static void *create(void *server, const char *target, struct MHD_Connection *mhd
     req->target_at = target;
     req->target_text = strdup(target ? target : "");
     req->variable = "";
-    if (req->target_text && req->connection)
+    if (req->target_text && req->connection) {
+        current = req;
         return req;
+    }
     free(req->target_text);
     free(req);
     return NULL;
@@ -783,11 +738,23 @@ static bool enter(iron__request *req, iron__phase phase, size_t body_bytes) {
     return iron__connection_enter(req->server, req->connection, phase, body_bytes);
 }
 
+static void check_digest(iron__request *req) {
+    unsigned char digest[IRON_SHA256_BYTES];
+
+    iron__sha256_end(&req->hash, digest);
+    if (memcmp(digest, req->digest, sizeof digest) != 0)
+        iron__response_problem(req, "bad-digest", "nothing was changed: send it again",
+                               "the SHA-256 of the %llu bytes that arrived is another one",
+                               (unsigned long long)req->received_bytes);
+}
+
 /* The body is complete. */
 static enum MHD_Result end(iron__request *req) {
     req->is_body_over = true;
     if (!enter(req, IRON_PHASE_WORKING, 0))
         return MHD_NO;
+    if (!req->is_answered && req->has_digest)
+        check_digest(req);
     if (!req->is_answered && req->route->body == IRON_BODY_JSON) {
         if (req->body_buffer)
             req->body_buffer[req->body_bytes] = '\0';
@@ -805,11 +772,8 @@ static enum MHD_Result end(iron__request *req) {
 
 /* The header is complete. */
 static enum MHD_Result begin(iron__request *req, const char *method, const char *version) {
-    req->is_begun = true;
-    req->begun_ns = iron__clock_ns();
-    req->id = req->connection->request_id = iron__request_id(req->server);
+    count_begun(req);
     snprintf(req->method, sizeof req->method, "%s", method);
-    atomic_fetch_add(&req->server->in_flight, 1);
     if (!enter(req, IRON_PHASE_WORKING, 0))
         return MHD_NO;
     check_request(req, method, version);
@@ -829,7 +793,16 @@ static enum MHD_Result begin(iron__request *req, const char *method, const char 
     }
     if (req->is_answered)
         return iron__response_send(req);
+    if (iron__request_header(req, "Expect") && strcmp(version, "HTTP/1.1") == 0)
+        atomic_fetch_add(&req->server->responses[1], 1); /* libmicrohttpd sends 100 */
     return enter(req, IRON_PHASE_BODY, 0) ? MHD_YES : MHD_NO;
+}
+
+static void refuse_chunk(iron__request *req) {
+    atomic_fetch_add(&req->server->malformed, 1);
+    iron__response_problem(req, "malformed-request",
+                           "end lines with CR LF, and send visible text in extensions",
+                           "the line before a chunk contains a control character");
 }
 
 /* A piece of the body has arrived. */
@@ -844,9 +817,13 @@ static enum MHD_Result take(iron__request *req, const char *bytes, size_t count)
                                                                                     : MHD_NO;
     if (!enter(req, IRON_PHASE_WORKING, 0))
         return MHD_NO;
+    if (req->has_digest)
+        iron__sha256_add(&req->hash, bytes, count);
     if (atomic_load(&server->is_cutting))
         iron__response_problem(req, "stopping", "send it again when the server is back",
                                "the server is stopping and no longer waits for bodies");
+    else if (req->expected_bytes == IRON_LENGTH_UNKNOWN && !is_chunk_line_good(req->body_at, bytes))
+        refuse_chunk(req);
     else if (req->taken_bytes > server->options.max_body)
         refuse_large(req, server->options.max_body);
     else if (req->route->body == IRON_BODY_JSON)
@@ -935,6 +912,7 @@ static void destroy(void *context, struct MHD_Connection *mhd, void **request,
     (void)mhd;
     (void)how;
     *request = NULL;
+    current = NULL;
     if (!req)
         return;
     if (req->is_routed && req->route->drop)
@@ -948,6 +926,8 @@ static void destroy(void *context, struct MHD_Connection *mhd, void **request,
         log_request(req, ns);
         (void)enter(req, IRON_PHASE_IDLE, 0);
         atomic_fetch_sub(&server->in_flight, 1);
+        if (req->is_stranger)
+            atomic_fetch_sub(&server->strangers, 1);
     }
     free_response(&req->response);
     for (size_t k = 0; k < IRON_TRIMMED_MAX; k++)
@@ -968,12 +948,12 @@ static size_t keep_escapes(void *context, struct MHD_Connection *mhd, char *text
 
 /* libmicrohttpd's own strictness is off: header.c finds the same errors, and explains them. */
 iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback notify,
-                             iron_error *err) {
+                             iron__daemon *daemon, iron_error *err) {
     const iron_server_options *options = &server->options;
     unsigned flags = MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD |
-                     MHD_USE_POLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC;
-    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, server->tls_key},
-                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, server->tls_cert},
+                     MHD_USE_POLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_KEY, 0, daemon->key},
+                                   {MHD_OPTION_HTTPS_MEM_CERT, 0, daemon->cert},
                                    {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)PRIORITIES},
                                    {MHD_OPTION_END, 0, NULL}};
     struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
@@ -982,16 +962,17 @@ iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback n
                  IRON_E_UNSUPPORTED, "this libmicrohttpd was built without TLS");
     if (server->is_tls)
         flags |= MHD_USE_TLS;
-    server->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, handle, server, MHD_OPTION_ARRAY, server->is_tls ? tls : none,
-        MHD_OPTION_CONNECTION_LIMIT, options->max_connections + 64u,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES, MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES,
-        MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, create, server,
-        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_NOTIFY_CONNECTION, notify,
-        server, MHD_OPTION_NOTIFY_COMPLETED, destroy, server, MHD_OPTION_END);
-    IRON_FAIL_IF(!server->daemon && server->is_tls, err, IRON_E_ARG,
+    daemon->mhd = MHD_start_daemon(
+        flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, replace_refusal, NULL,
+        MHD_OPTION_ARRAY, server->is_tls ? tls : none, MHD_OPTION_CONNECTION_LIMIT,
+        options->max_connections + 64u, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
+        MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 0,
+        MHD_OPTION_URI_LOG_CALLBACK, create, server, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,
+        NULL, MHD_OPTION_NOTIFY_CONNECTION, notify, server, MHD_OPTION_NOTIFY_COMPLETED, destroy,
+        server, MHD_OPTION_END);
+    IRON_FAIL_IF(!daemon->mhd && server->is_tls, err, IRON_E_ARG,
                  "TLS cannot start: %s and %s are not a certificate and its key in PEM",
                  options->tls_cert, options->tls_key);
-    IRON_FAIL_IF(!server->daemon, err, IRON_E_IO, "libmicrohttpd cannot start (threads, memory?)");
+    IRON_FAIL_IF(!daemon->mhd, err, IRON_E_IO, "libmicrohttpd cannot start (threads, memory?)");
     return IRON_OK;
 }

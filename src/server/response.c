@@ -172,7 +172,10 @@ void iron__response_json_end(iron__request *req, unsigned status) {
 static const char *retry_after(const char *kind) {
     if (strcmp(kind, "stopping") == 0 || strcmp(kind, "disk-full") == 0)
         return "5";
-    return strcmp(kind, "busy") == 0 || strcmp(kind, "too-many-connections") == 0 ? "1" : NULL;
+    return strcmp(kind, "busy") == 0 || strcmp(kind, "key-in-use") == 0 ||
+                   strncmp(kind, "too-many-", 9) == 0
+               ? "1"
+               : NULL;
 }
 
 /* The members that all problems have. help may be NULL. */
@@ -208,6 +211,9 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
         iron__response_header(req, "Retry-After", after);
     if (problem->status == 401)
         iron__response_header(req, "WWW-Authenticate", "Bearer");
+    if (strstr(kind, "key")) /* as the draft of Idempotency-Key asks */
+        iron__response_header(req, "Link",
+                              "</openapi.json>; rel=\"describedby\"; type=\"application/json\"");
     json = iron__response_json(req);
     write_problem(json, problem, help, text, req->id);
     if (req->problem_member)
@@ -417,19 +423,14 @@ static void drain(iron__request *req) {
     iron__drain_socket(req->server, fcntl(req->connection->fd, F_DUPFD_CLOEXEC, 0));
 }
 
-static enum MHD_Result send_amid_body(iron__request *req) {
+void iron__response_send_raw(iron__request *req) {
     const iron__response *response = &req->response;
     char *text = NULL;
     size_t bytes = 0;
     FILE *to;
 
-    if (req->server->is_tls || response->kind == IRON_RESPONSE_STREAM) {
-        req->is_discarding = req->must_close = true;
-        req->taken_bytes = 0; /* counts what is discarded from here on */
-        return MHD_YES;
-    }
     if (!iron__connection_enter(req->server, req->connection, IRON_PHASE_SENDING, 0))
-        return MHD_NO;
+        return;
     count_sent(req);
     to = open_memstream(&text, &bytes);
     if (to) {
@@ -443,6 +444,16 @@ static enum MHD_Result send_amid_body(iron__request *req) {
             drain(req);
     }
     free(text);
+    shutdown(req->connection->fd, SHUT_WR);
+}
+
+static enum MHD_Result send_amid_body(iron__request *req) {
+    if (req->server->is_tls || req->response.kind == IRON_RESPONSE_STREAM) {
+        req->is_discarding = req->must_close = true;
+        req->taken_bytes = 0; /* counts what is discarded from here on */
+        return MHD_YES;
+    }
+    iron__response_send_raw(req);
     return MHD_NO;
 }
 

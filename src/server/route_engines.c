@@ -212,7 +212,7 @@ static void list_engines(iron__request *req) {
                                "after is '%.80s', which is not a valid engine name", after);
         return;
     }
-    views = iron__route_views(req->server, &count);
+    views = iron__route_views(req, &count);
     if (!views) {
         iron__route_failure(req,
                             &(iron_error){IRON_E_NOMEM, 0, "out of memory: a list of engines"});
@@ -272,6 +272,7 @@ static void create_engine(iron__request *req) {
     iron__store_engine *kept = NULL;
     iron__store_plan plan;
     reader r = {.plan = &plan, .kind = "bad-json"};
+    iron__http_error error;
     char location[sizeof "/v1/engines/" + IRON_ENGINE_NAME_MAX];
 
     iron__store_plan_init(&plan);
@@ -280,6 +281,11 @@ static void create_engine(iron__request *req) {
             iron__route_failure(req, &err);
         else
             refuse_plan(req, r.kind, &err);
+        return;
+    }
+    error = iron__access_engine(req, plan.name);
+    if (error.kind) {
+        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
         return;
     }
     if (iron__store_create(req->server->store, &plan, &kept, &err) != IRON_OK) {
@@ -378,12 +384,17 @@ static void get_batches(iron__request *req) {
 
 const iron__route iron__route_list_engines = {
     .method = "GET", .pattern = "/v1/engines", .query = "limit after", .end = list_engines};
-const iron__route iron__route_create_engine = {
-    .method = "POST", .pattern = "/v1/engines", .body = IRON_BODY_JSON, .end = create_engine};
+const iron__route iron__route_create_engine = {.method = "POST",
+                                               .pattern = "/v1/engines",
+                                               .role = IRON_ROLE_ADMIN,
+                                               .body = IRON_BODY_JSON,
+                                               .end = create_engine};
 const iron__route iron__route_get_engine = {
     .method = "GET", .pattern = "/v1/engines/{name}", .end = get_engine};
-const iron__route iron__route_delete_engine = {
-    .method = "DELETE", .pattern = "/v1/engines/{name}", .end = delete_engine};
+const iron__route iron__route_delete_engine = {.method = "DELETE",
+                                               .pattern = "/v1/engines/{name}",
+                                               .role = IRON_ROLE_ADMIN,
+                                               .end = delete_engine};
 const iron__route iron__route_batches = {.method = "GET",
                                          .pattern = "/v1/engines/{name}/batches",
                                          .query = "since limit",

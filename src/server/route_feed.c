@@ -7,8 +7,17 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <time.h>
+
+#define KEY_WAIT_NS UINT64_C(30000000000)
+#define KEY_STEP_NS 5000000
+#define SMALL_BODY  ((uint64_t)64 << 10) /* smaller ones are queued by the store */
 
 typedef struct feed_state {
+    struct feed_state *next; /* of the feeds with a key */
+    const char *engine;
+    char key[IRON_FEED_KEY_MAX + 1];
+    bool is_keyed; /* it is in that list */
     iron__feed_request request;
     iron__store_engine *kept;
     iron__feed *feed;
@@ -139,28 +148,96 @@ static bool check_type(iron__request *req) {
     return false;
 }
 
-static bool check_key(iron__request *req, const char *key) {
-    size_t length = 0;
+/* Reads Idempotency-Key: a structured field's string (RFC 8941), whose parameters mean nothing, or
+ * visible characters without quotes. */
+static bool read_key(const char *text, char key[IRON_FEED_KEY_MAX + 1]) {
+    bool is_quoted = text[0] == '"';
+    size_t count = 0;
 
-    while (key && key[length] > ' ' && key[length] <= '~' && length <= IRON_FEED_KEY_MAX)
-        length++;
-    if (!key || (length > 0 && length <= IRON_FEED_KEY_MAX && key[length] == '\0'))
-        return true;
-    iron__response_problem(req, "bad-key", "Use 1 to 255 visible ASCII characters, without blanks.",
-                           "the Idempotency-Key has a character that is not visible ASCII, or its "
-                           "length of %zu is not 1 to %u",
-                           strlen(key), IRON_FEED_KEY_MAX);
-    return false;
+    for (text += is_quoted; *text && !(is_quoted && *text == '"'); text++) {
+        if (is_quoted && *text == '\\' && *++text != '"' && *text != '\\')
+            return false;
+        if (*text < (is_quoted ? ' ' : '!') || *text > '~' || count == IRON_FEED_KEY_MAX)
+            return false;
+        key[count++] = *text;
+    }
+    key[count] = '\0';
+    if (is_quoted && *text++ != '"')
+        return false;
+    return count > 0 && (!*text || *text == ';');
 }
 
-static bool read_request(iron__request *req, iron__feed_request *request) {
+static bool check_key(iron__request *req, feed_state *f) {
+    const char *text = iron__request_header(req, "Idempotency-Key");
+
+    if (text && !read_key(text, f->key)) {
+        iron__response_problem(req, "bad-key",
+                               "Send a string of 1 to 255 ASCII characters in quotes.",
+                               "the Idempotency-Key is not a string, is empty or too long");
+        return false;
+    }
+    f->request.key = text ? f->key : NULL;
+    return true;
+}
+
+/* Keys in use
+ *
+ * A large body is reduced while it arrives, so of two with one key that arrive together the second
+ * would find the engine elsewhere at its end. It waits for the first one instead, and then repeats
+ * its answer. */
+
+static bool is_key_free(const iron_server *server, const feed_state *f) {
+    for (const feed_state *other = server->keyed; other; other = other->next)
+        if (strcmp(other->key, f->key) == 0 && strcmp(other->engine, f->engine) == 0)
+            return false;
+    return true;
+}
+
+/* False: it takes too long, and the response is given. */
+static bool take_key(iron__request *req, feed_state *f) {
+    iron_server *server = req->server;
+    uint64_t until_ns = server->now_ns() + KEY_WAIT_NS;
+
+    f->engine = req->variable;
+    while (!f->is_keyed && server->now_ns() < until_ns && !atomic_load(&server->is_stopping)) {
+        pthread_mutex_lock(&server->keys_lock);
+        f->is_keyed = is_key_free(server, f);
+        if (f->is_keyed) {
+            f->next = server->keyed;
+            server->keyed = f;
+        }
+        pthread_mutex_unlock(&server->keys_lock);
+        if (!f->is_keyed)
+            nanosleep(&(struct timespec){.tv_nsec = KEY_STEP_NS}, NULL);
+    }
+    if (!f->is_keyed)
+        iron__response_problem(req, "key-in-use",
+                               "Nothing was fed by this request. Send it again a little later.",
+                               "another request with the key %s is still in progress", f->key);
+    return f->is_keyed;
+}
+
+static void release_key(iron_server *server, feed_state *f) {
+    feed_state **link = &server->keyed;
+
+    if (!f->is_keyed)
+        return;
+    pthread_mutex_lock(&server->keys_lock);
+    while (*link != f)
+        link = &(*link)->next;
+    *link = f->next;
+    pthread_mutex_unlock(&server->keys_lock);
+    f->is_keyed = false;
+}
+
+static bool read_request(iron__request *req, feed_state *f) {
+    iron__feed_request *request = &f->request;
     const char *dtype = iron__request_query(req, "dtype");
 
     *request = (iron__feed_request){.dtype = IRON_DTYPE_U32,
                                     .has_at = iron__request_query(req, "at") != NULL,
-                                    .key = iron__request_header(req, "Idempotency-Key"),
                                     .expected_bytes = req->expected_bytes};
-    if (!check_type(req) || !check_key(req, request->key) ||
+    if (!check_type(req) || !check_key(req, f) ||
         !iron__route_number(req, "at", 0, UINT64_MAX, &request->at))
         return false;
     if (!dtype || iron_dtype_parse(dtype, &request->dtype, NULL) == IRON_OK)
@@ -180,7 +257,8 @@ static void feed_begin(iron__request *req) {
         iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory: a feed"});
         return;
     }
-    if (!read_request(req, &f->request) || !(f->kept = iron__route_engine(req, req->variable)))
+    if (!read_request(req, f) || !(f->kept = iron__route_engine(req, req->variable)) ||
+        (f->request.key && req->expected_bytes > SMALL_BODY && !take_key(req, f)))
         return;
     outcome = iron__feed_begin(f->kept, &f->request, &f->feed, &fed, &err);
     if (outcome != IRON_FEED_DONE)
@@ -208,6 +286,7 @@ static void feed_end(iron__request *req) {
 
     f->feed = NULL; /* iron__feed_end takes it */
     respond(req, iron__feed_end(feed, &fed, &err), &fed, &err);
+    release_key(req->server, f);
 }
 
 static void feed_drop(iron__request *req) {
@@ -216,6 +295,7 @@ static void feed_drop(iron__request *req) {
     if (!f)
         return;
     iron__feed_abandon(f->feed);
+    release_key(req->server, f);
     iron__store_engine_release(f->kept);
     free(f);
     req->own = NULL;
@@ -224,6 +304,7 @@ static void feed_drop(iron__request *req) {
 const iron__route iron__route_feed = {.method = "POST",
                                       .pattern = "/v1/engines/{name}/feed",
                                       .query = "dtype at",
+                                      .role = IRON_ROLE_FEED,
                                       .body = IRON_BODY_STREAM,
                                       .begin = feed_begin,
                                       .take = feed_take,

@@ -14,8 +14,10 @@
 #include "core/clock.h"
 #include "core/hash.h"
 #include "engine/engine.h"
+#include "gpu/gpu.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/statvfs.h>
 
 extern const char iron__openapi_text[]; /* openapi.json, NUL-terminated (cmake/Embed.cmake) */
@@ -49,12 +51,29 @@ DECLARE(why);
 
 /* GET /v1/info: version, uptime, data, backends, devices, limits */
 
-static void write_backends(iron_json_writer *j) {
+/* Drivers take tens of MiB: without a GPU they are looked at only if an engine has loaded them. */
+static bool is_in_use(const iron__request *req, const char *backend) {
+    size_t count = 0;
+    iron__store_engine_view *views = iron__route_views(req, &count);
+    bool is_used = iron__gpu_may_exist();
+
+    for (size_t k = 0; views && k < count; k++)
+        is_used = is_used || strcmp(views[k].plan.backend, backend) == 0;
+    free(views);
+    return is_used;
+}
+
+static void write_backends(const iron__request *req, iron_json_writer *j) {
     iron_json_open(j, "backends", '[');
     for (size_t k = 0; k < iron_backend_count(); k++) {
-        iron_backend_info info = {.struct_size = sizeof info};
+        const char *name = k ? iron__gpu_backend_name(k - 1) : "cpu";
+        iron_backend_info info = {.struct_size = sizeof info, .name = name};
 
-        if (iron_backend_at(k, &info, NULL) != IRON_OK)
+        if (k > 0 && !is_in_use(req, name))
+            snprintf(
+                info.reason, sizeof info.reason,
+                "not looked for, since this machine shows no GPU; engines that name it try it");
+        else if (iron_backend_at(k, &info, NULL) != IRON_OK)
             continue;
         iron_json_open(j, NULL, '{');
         iron_json_text(j, "name", info.name);
@@ -88,13 +107,13 @@ static void write_cpu(iron_json_writer *j) {
     write_device(j, "cpu", 0, &info);
 }
 
-static void write_devices(iron_json_writer *j) {
+static void write_devices(const iron__request *req, iron_json_writer *j) {
     static const char *const backends[] = {"cuda", "opencl"};
 
     iron_json_open(j, "devices", '[');
     write_cpu(j);
     for (size_t b = 0; b < sizeof backends / sizeof backends[0]; b++) {
-        size_t count = iron_device_count(backends[b]);
+        size_t count = is_in_use(req, backends[b]) ? iron_device_count(backends[b]) : 0;
 
         for (size_t k = 0; k < count; k++) {
             iron_device_info info = {.struct_size = sizeof info};
@@ -118,6 +137,7 @@ static void write_limits(iron_json_writer *j, const iron_server_options *o) {
     iron_json_number(j, "header_seconds", o->header_seconds);
     iron_json_number(j, "request_seconds", o->request_seconds);
     iron_json_number(j, "grace_seconds", o->grace_seconds);
+    iron_json_number(j, "drain_seconds", o->drain_seconds);
     iron_json_number(j, "min_body_rate", o->min_body_rate);
     iron_json_close(j, '}');
 }
@@ -147,8 +167,8 @@ static void get_info(iron__request *req) {
     iron_json_number(j, "connections", atomic_load(&server->connections));
     iron_json_bool(j, "is_token_needed", o->token_file != NULL);
     iron_json_bool(j, "report", server->report != NULL);
-    write_backends(j);
-    write_devices(j);
+    write_backends(req, j);
+    write_devices(req, j);
     write_limits(j, o);
     iron__response_json_end(req, 200);
 }
@@ -170,10 +190,12 @@ static void get_health(iron__request *req) {
 
 static void get_ready(iron__request *req) {
     iron_error why = {0};
-    bool is_stopping = atomic_load(&req->server->is_stopping);
 
-    if (is_stopping || iron__store_failure(req->server->store, &why) != IRON_OK ||
-        iron__store_full(req->server->store, &why) != IRON_OK)
+    if (atomic_load(&req->server->is_draining))
+        iron__response_problem(req, "stopping", "Try again when the server is back.",
+                               "the server is about to stop");
+    else if (iron__store_failure(req->server->store, &why) != IRON_OK ||
+             iron__store_full(req->server->store, &why) != IRON_OK)
         iron__route_failure(req, &(iron_error){IRON_E_IO, 0, "the store takes no writes"});
     else
         respond_status(req, "ready");
@@ -263,9 +285,9 @@ static void get_dashboard_style(iron__request *req) {
 
 const iron__route iron__route_info = {.method = "GET", .pattern = "/v1/info", .end = get_info};
 const iron__route iron__route_health = {
-    .method = "GET", .pattern = "/healthz", .is_open = true, .end = get_health};
+    .method = "GET", .pattern = "/healthz", .is_open = true, .is_probe = true, .end = get_health};
 const iron__route iron__route_ready = {
-    .method = "GET", .pattern = "/readyz", .is_open = true, .end = get_ready};
+    .method = "GET", .pattern = "/readyz", .is_open = true, .is_probe = true, .end = get_ready};
 const iron__route iron__route_openapi = {
     .method = "GET", .pattern = "/openapi.json", .end = get_openapi};
 const iron__route iron__route_dashboard = {

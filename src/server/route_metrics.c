@@ -212,6 +212,9 @@ static void write_connections(FILE *to, const metrics *m) {
     gauge(to, "iron_connections_limit", "Connections at most.", server->options.max_connections);
     counter(to, "iron_connections_refused_total", "Connections refused by a limit.",
             now(&server->refused_connections));
+    counter(to, "iron_connections_dropped_total",
+            "Connections without a complete header that were closed to make room for others.",
+            now(&server->dropped_connections));
     gauge(to, "iron_uploads", "Large bodies arriving now.", m->counts.uploads);
     gauge(to, "iron_uploads_limit", "Large bodies at most.", server->options.max_uploads);
 }
@@ -324,9 +327,10 @@ static void write_metrics(FILE *to, const metrics *m) {
     write_process(to, m);
 }
 
-static bool write_all(iron_server *server, char **text, size_t *bytes) {
+static bool write_all(const iron__request *req, char **text, size_t *bytes) {
+    iron_server *server = req->server;
     metrics m = {.server = server};
-    iron__store_engine_view *views = iron__route_views(server, &m.engine_count);
+    iron__store_engine_view *views = iron__route_views(req, &m.engine_count);
     FILE *to = views ? open_memstream(text, bytes) : NULL;
     bool is_good = to != NULL;
 
@@ -349,7 +353,7 @@ static void get_metrics(iron__request *req) {
     char *text = NULL;
     size_t bytes = 0;
 
-    if (write_all(req->server, &text, &bytes)) {
+    if (write_all(req, &text, &bytes)) {
         iron__response_bytes(req, IRON_RESPONSE_OWNED, 200,
                              "text/plain; version=0.0.4; charset=utf-8", text, bytes);
         return;

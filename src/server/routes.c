@@ -14,7 +14,7 @@
 /* All routes, in the order in which they are matched, shown in Allow and listed in /metrics. Each
  * row is at the end of the file that has its functions, where scripts/check-openapi reads it. */
 
-/* request.c */
+/* access.c */
 extern const iron__route iron__route_create_ticket;
 /* events.c */
 extern const iron__route iron__route_engine_events, iron__route_events;
@@ -43,7 +43,13 @@ const iron__route *const iron__routes[] = {
 };
 
 iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
+    iron__http_error error = iron__access_engine(req, name); /* a name in the query, too */
     iron__store_engine *kept;
+
+    if (error.kind) {
+        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
+        return NULL;
+    }
 
     if (!iron__engine_name_is_valid(name)) {
         iron__response_problem(
@@ -237,21 +243,24 @@ void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view
     iron_json_text(j, "changed", changed);
 }
 
-iron__store_engine_view *iron__route_views(iron_server *server, size_t *count) {
-    size_t room = server->options.max_engines, there;
+iron__store_engine_view *iron__route_views(const iron__request *req, size_t *count) {
+    size_t room = req->server->options.max_engines, there, seen = 0;
     iron__store_engine **engines = calloc(room + 1, sizeof(iron__store_engine *));
     iron__store_engine_view *views = NULL;
 
     if (!engines)
         return NULL;
-    there = iron__store_list(server->store, engines, room);
-    *count = there < room ? there : room;
-    views = calloc(*count + 1, sizeof *views);
-    for (size_t k = 0; k < *count; k++) {
-        if (views)
-            iron__store_engine_get_view(engines[k], &views[k], NULL);
+    there = iron__store_list(req->server->store, engines, room);
+    there = there < room ? there : room;
+    views = calloc(there + 1, sizeof *views);
+    for (size_t k = 0; k < there; k++) {
+        if (views) {
+            iron__store_engine_get_view(engines[k], &views[seen], NULL);
+            seen += iron__request_sees(req, views[seen].plan.name);
+        }
         iron__store_engine_release(engines[k]);
     }
     free((void *)engines);
+    *count = seen;
     return views;
 }

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
@@ -44,8 +45,13 @@
 
 static void fill(uint32_t *value, uint32_t otherwise) { *value = *value ? *value : otherwise; }
 
+static const char *const default_listens[] = {"127.0.0.1:8080"};
+
 static void fill_defaults(iron_server_options *o) {
-    o->listen = o->listen ? o->listen : "127.0.0.1:8080";
+    if (o->listen_count == 0) {
+        o->listens = default_listens;
+        o->listen_count = 1;
+    }
     o->data = o->data ? o->data : "iron-data";
     o->log = o->log ? o->log : "text";
     o->log_level = o->log_level ? o->log_level : "info";
@@ -81,7 +87,7 @@ static iron_status read_log_options(const iron_server_options *o, iron__log_opti
 
 static iron_status check_options(const iron_server_options *o, iron_error *err) {
     IRON_FAIL_IF(o->header_seconds > SECONDS_MAX || o->request_seconds > SECONDS_MAX ||
-                     o->grace_seconds > SECONDS_MAX,
+                     o->grace_seconds > SECONDS_MAX || o->drain_seconds > SECONDS_MAX,
                  err, IRON_E_ARG, "a timeout is longer than %u seconds", SECONDS_MAX);
     IRON_FAIL_IF(o->max_connections > CONNECTIONS_MAX, err, IRON_E_ARG,
                  "%u connections are too many: at most %u", o->max_connections, CONNECTIONS_MAX);
@@ -97,15 +103,33 @@ static iron_status check_options(const iron_server_options *o, iron_error *err) 
 
 #define OPTION_TEXTS(o)                                                                            \
     {                                                                                              \
-        &(o)->listen, &(o)->data, &(o)->token_file, &(o)->tls_cert, &(o)->tls_key, &(o)->report,   \
-            &(o)->log, &(o)->log_level                                                             \
+        &(o)->data, &(o)->token_file, &(o)->tls_cert, &(o)->tls_key, &(o)->report, &(o)->log,      \
+            &(o)->log_level                                                                        \
     }
+
+/* Replaces a list by a copy that NULL ends; false without memory. */
+static bool copy_list(const char *const **list, size_t count) {
+    const char **copy = calloc(count + 1, sizeof *copy);
+    bool is_copied = copy != NULL;
+
+    for (size_t k = 0; k < count && is_copied; k++) {
+        copy[k] = strdup((*list)[k]);
+        is_copied = copy[k] != NULL;
+    }
+    *list = copy;
+    return is_copied;
+}
+
+static void free_list(const char *const *list) {
+    for (size_t k = 0; list && list[k]; k++)
+        free((void *)(uintptr_t)list[k]);
+    free((void *)(uintptr_t)list);
+}
 
 /* Replaces all texts by copies; false without memory, and then all are copies or NULL too. */
 static bool copy_options(iron_server_options *o) {
     const char **texts[] = OPTION_TEXTS(o);
-    const char **hosts = calloc(o->host_count + 1, sizeof *hosts);
-    bool is_copied = hosts != NULL;
+    bool is_copied = copy_list(&o->hosts, o->host_count);
 
     for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
         char *copy = *texts[k] ? strdup(*texts[k]) : NULL;
@@ -113,12 +137,7 @@ static bool copy_options(iron_server_options *o) {
         is_copied = is_copied && !copy == !*texts[k];
         *texts[k] = copy;
     }
-    for (size_t k = 0; k < o->host_count && is_copied; k++) {
-        hosts[k] = strdup(o->hosts[k]);
-        is_copied = hosts[k] != NULL;
-    }
-    o->hosts = hosts;
-    return is_copied;
+    return copy_list(&o->listens, o->listen_count) && is_copied;
 }
 
 static void free_options(iron_server_options *o) {
@@ -126,9 +145,8 @@ static void free_options(iron_server_options *o) {
 
     for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
         free((void *)(uintptr_t)*texts[k]);
-    for (size_t k = 0; o->hosts && o->hosts[k]; k++)
-        free((void *)(uintptr_t)o->hosts[k]);
-    free((void *)(uintptr_t)o->hosts);
+    free_list(o->hosts);
+    free_list(o->listens);
 }
 
 /* Fills in defaults, checks, and copies everything that the caller may free. */
@@ -145,10 +163,10 @@ static iron_status init_options(iron_server *server, const iron_server_options *
         server->service = *filled.service;
     filled.service = NULL;
     IRON_FAIL_IF(
-        server->service.listen_fd && filled.listen, err, IRON_E_ARG,
+        server->service.listen_fd && filled.listen_count, err, IRON_E_ARG,
         "listen '%.80s': a socket was passed already (LISTEN_FDS); leave --listen out, and "
         "write the address into the socket unit (ListenStream=)",
-        filled.listen);
+        filled.listens[0]);
     fill_defaults(&filled);
     IRON_TRY(check_options(&filled, err));
     server->options = filled;
@@ -313,7 +331,7 @@ static void report(iron__reporter *r, const char *first) {
         snprintf(text, sizeof text, "the disk has not responded for %" PRIu64 " s",
                  counts.busy_ns / SECOND_NS);
     else
-        snprintf(text, sizeof text, "serving %s, %zu engine%s", server->url, engines,
+        snprintf(text, sizeof text, "serving %s, %zu engine%s", iron_server_url(server), engines,
                  engines == 1 ? "" : "s");
     if (strcmp(text, r->reported) != 0) {
         notify(server, "%sSTATUS=%s", first, text);
@@ -389,7 +407,8 @@ static void reporter_stop(iron_server *server) {
     server->reporter = NULL;
 }
 
-/* The listening socket: "127.0.0.1:8080", "[::1]:0", "localhost:8080", or one that was passed */
+/* Listening sockets: "127.0.0.1:8080", "[::1]:0", "localhost:8080", "unix:/run/iron.sock", or one
+ * that was passed */
 
 static bool is_loopback(const struct sockaddr_storage *address) {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
@@ -401,15 +420,32 @@ static bool is_loopback(const struct sockaddr_storage *address) {
            (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
 }
 
+#define UNIX_PREFIX "unix:"
+
+static iron_status parse_path(iron__listener *l, const char *text, iron_error *err) {
+    struct sockaddr_un *at = (struct sockaddr_un *)&l->address;
+    const char *path = text + strlen(UNIX_PREFIX);
+
+    IRON_FAIL_IF(!*path || strlen(path) >= sizeof at->sun_path, err, IRON_E_ARG,
+                 "listen '%.120s': a path of 1 to %zu bytes follows " UNIX_PREFIX, text,
+                 sizeof at->sun_path - 1);
+    *l = (iron__listener){.address_bytes = sizeof *at, .is_loopback = true, .fd = -1};
+    at->sun_family = AF_UNIX;
+    snprintf(at->sun_path, sizeof at->sun_path, "%s", path);
+    return IRON_OK;
+}
+
 /* Names are not looked up, except localhost, which is 127.0.0.1. */
-static iron_status parse_address(iron_server *server, const char *text, iron_error *err) {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&server->address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&server->address;
+static iron_status parse_address(iron__listener *l, const char *text, iron_error *err) {
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&l->address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&l->address;
     const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : "";
     bool is_v6 = text[0] == '[', is_valid = false;
     size_t bytes = colon ? (size_t)(colon - text) : 0, count = strlen(digits);
     unsigned long port;
 
+    if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
+        return parse_path(l, text, err);
     IRON_FAIL_IF(!colon || bytes == 0 || (is_v6 && (bytes < 2 || text[bytes - 1] != ']')), err,
                  IRON_E_ARG, "listen '%s': write ADDRESS:PORT or [ADDRESS]:PORT", text);
     IRON_FAIL_IF(count == 0 || count > 5 || strspn(digits, "0123456789") != count, err, IRON_E_ARG,
@@ -418,46 +454,45 @@ static iron_status parse_address(iron_server *server, const char *text, iron_err
     port = strtoul(digits, NULL, 10);
     IRON_FAIL_IF(port > 65535, err, IRON_E_ARG, "listen '%s': ports end at 65535", text);
     bytes -= is_v6 ? 2 : 0;
-    IRON_FAIL_IF(bytes >= sizeof server->host, err, IRON_E_ARG, "listen '%s': invalid address",
-                 text);
-    memcpy(server->host, text + (is_v6 ? 1 : 0), bytes);
-    server->host[bytes] = '\0';
-    if (!is_v6 && strcmp(server->host, "localhost") == 0)
-        snprintf(server->host, sizeof server->host, "127.0.0.1");
-    memset(&server->address, 0, sizeof server->address);
+    IRON_FAIL_IF(bytes >= sizeof l->host, err, IRON_E_ARG, "listen '%s': invalid address", text);
+    memcpy(l->host, text + (is_v6 ? 1 : 0), bytes);
+    l->host[bytes] = '\0';
+    if (!is_v6 && strcmp(l->host, "localhost") == 0)
+        snprintf(l->host, sizeof l->host, "127.0.0.1");
+    memset(&l->address, 0, sizeof l->address);
     if (is_v6) {
-        is_valid = inet_pton(AF_INET6, server->host, &v6->sin6_addr) == 1;
+        is_valid = inet_pton(AF_INET6, l->host, &v6->sin6_addr) == 1;
         v6->sin6_family = AF_INET6;
         v6->sin6_port = htons((in_port_t)port);
-        server->address_bytes = sizeof *v6;
+        l->address_bytes = sizeof *v6;
     } else {
-        is_valid = inet_pton(AF_INET, server->host, &v4->sin_addr) == 1;
+        is_valid = inet_pton(AF_INET, l->host, &v4->sin_addr) == 1;
         v4->sin_family = AF_INET;
         v4->sin_port = htons((in_port_t)port);
-        server->address_bytes = sizeof *v4;
+        l->address_bytes = sizeof *v4;
     }
     IRON_FAIL_IF(!is_valid, err, IRON_E_ARG,
                  "listen '%s': invalid address; names are not looked up: write 0.0.0.0:PORT or "
                  "[::]:PORT for every address",
                  text);
-    server->is_loopback = is_loopback(&server->address);
+    l->is_loopback = is_loopback(&l->address);
     return IRON_OK;
 }
 
 /* Takes over the address of a socket that was passed, which must be a listening stream socket of
  * IPv4 or IPv6, and makes it non-blocking. The socket stays the caller's if it is refused. */
-static iron_status adopt_socket(iron_server *server, int fd, iron_error *err) {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&server->address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&server->address;
+static iron_status adopt_socket(iron__listener *l, int fd, iron_error *err) {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&l->address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&l->address;
     int type = 0, accepts = 0, flags, family;
     socklen_t type_bytes = sizeof type, accepts_bytes = sizeof accepts;
 
-    server->address_bytes = sizeof server->address;
-    if (getsockname(fd, (struct sockaddr *)&server->address, &server->address_bytes) != 0)
+    l->address_bytes = sizeof l->address;
+    if (getsockname(fd, (struct sockaddr *)&l->address, &l->address_bytes) != 0)
         return iron__fail(err, IRON_E_ARG, errno,
                           "descriptor %d was passed (LISTEN_FDS), but is not a socket: %s", fd,
                           strerror(errno));
-    family = server->address.ss_family;
+    family = l->address.ss_family;
     IRON_FAIL_IF(family == AF_UNIX, err, IRON_E_ARG,
                  "the socket that was passed is a file system socket; give an address and a port "
                  "to ListenStream=, as in 127.0.0.1:8080");
@@ -474,56 +509,100 @@ static iron_status adopt_socket(iron_server *server, int fd, iron_error *err) {
         fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
         return iron__fail(err, IRON_E_IO, errno, "cannot use descriptor %d: %s", fd,
                           strerror(errno));
-    server->is_loopback = is_loopback(&server->address);
-    inet_ntop(family, family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr,
-              server->host, sizeof server->host);
+    l->is_loopback = is_loopback(&l->address);
+    inet_ntop(family, family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr, l->host,
+              sizeof l->host);
     return IRON_OK;
 }
 
-static void write_url(iron_server *server) {
-    bool is_v6 = server->address.ss_family == AF_INET6;
-    in_port_t port = is_v6 ? ((const struct sockaddr_in6 *)&server->address)->sin6_port
-                           : ((const struct sockaddr_in *)&server->address)->sin_port;
+static void write_url(iron__listener *l, bool is_tls) {
+    bool is_v6 = l->address.ss_family == AF_INET6;
+    in_port_t port = is_v6 ? ((const struct sockaddr_in6 *)&l->address)->sin6_port
+                           : ((const struct sockaddr_in *)&l->address)->sin_port;
 
-    snprintf(server->url, sizeof server->url, "http%s://%s%s%s:%u", server->is_tls ? "s" : "",
-             is_v6 ? "[" : "", server->host, is_v6 ? "]" : "", (unsigned)ntohs(port));
+    if (l->address.ss_family == AF_UNIX)
+        snprintf(l->url, sizeof l->url, UNIX_PREFIX "%s",
+                 ((const struct sockaddr_un *)&l->address)->sun_path);
+    else
+        snprintf(l->url, sizeof l->url, "http%s://%s%s%s:%u", is_tls ? "s" : "", is_v6 ? "[" : "",
+                 l->host, is_v6 ? "]" : "", (unsigned)ntohs(port));
 }
 
-static bool bind_socket(int fd, const iron_server *server) {
+/* Removes the socket of a server that no longer listens there. */
+static void remove_stale(const iron__listener *l) {
+    const char *path = ((const struct sockaddr_un *)&l->address)->sun_path;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct stat info;
+
+    if (fd >= 0 && lstat(path, &info) == 0 && S_ISSOCK(info.st_mode) &&
+        connect(fd, (const struct sockaddr *)&l->address, l->address_bytes) != 0 &&
+        errno == ECONNREFUSED)
+        (void)unlink(path);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* A path can be used by the server's user and group, as far as its umask allows. */
+static bool bind_socket(int fd, const iron__listener *l) {
     const int yes = 1, no = 0;
 
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0)
+    if (l->address.ss_family == AF_UNIX)
+        remove_stale(l);
+    if (l->address.ss_family == AF_UNIX
+            ? fchmod(fd, 0660) != 0
+            : setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes))
         return false;
-    if (server->address.ss_family == AF_INET6 &&
+    if (l->address.ss_family == AF_INET6 &&
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0)
         return false;
-    return bind(fd, (const struct sockaddr *)&server->address, server->address_bytes) == 0 &&
+    return bind(fd, (const struct sockaddr *)&l->address, l->address_bytes) == 0 &&
            listen(fd, 1024) == 0;
 }
 
-/* Opens the listening socket, or takes the one that was passed; fills in port and URL. */
-static iron_status open_socket(iron_server *server, iron_error *err) {
-    int fd, number;
+/* Opens the listening socket, or takes the one that was passed (0: none); fills in port and URL. */
+static iron_status open_socket(iron__listener *l, int passed, bool is_tls, iron_error *err) {
+    int number, fd = passed;
 
-    if (server->service.listen_fd) {
-        server->listen_fd = (int)server->service.listen_fd;
-        write_url(server);
-        return IRON_OK;
-    }
-    fd = socket(server->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind_socket(fd, server) &&
-        getsockname(fd, (struct sockaddr *)&server->address, &server->address_bytes) == 0) {
-        server->listen_fd = fd;
-        write_url(server);
+    if (!passed)
+        fd = socket(l->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && (passed || (bind_socket(fd, l) && getsockname(fd, (struct sockaddr *)&l->address,
+                                                                 &l->address_bytes) == 0))) {
+        l->fd = fd;
+        write_url(l, is_tls);
         return IRON_OK;
     }
     number = errno;
     if (fd >= 0)
         close(fd);
-    write_url(server);
-    return iron__fail(err, IRON_E_IO, number, "cannot listen on %s: %s%s", server->url,
-                      strerror(number),
-                      number == EADDRINUSE ? "; choose another port, or 0 for any" : "");
+    write_url(l, is_tls);
+    return iron__fail(err, IRON_E_IO, number, "cannot listen on %s: %s%s", l->url, strerror(number),
+                      number == EADDRINUSE && l->host[0] ? "; choose another port, or 0 for any"
+                                                         : "");
+}
+
+static iron_status parse_listeners(iron_server *server, iron_error *err) {
+    const iron_server_options *o = &server->options;
+    int passed = (int)server->service.listen_fd;
+
+    server->listeners = calloc(o->listen_count, sizeof *server->listeners);
+    IRON_FAIL_IF(!server->listeners, err, IRON_E_NOMEM, "out of memory: listening sockets");
+    server->is_loopback = true;
+    for (size_t k = 0; k < o->listen_count; k++) {
+        iron__listener *l = &server->listeners[k];
+
+        l->fd = -1;
+        server->listener_count++;
+        IRON_TRY(passed ? adopt_socket(l, passed, err) : parse_address(l, o->listens[k], err));
+        server->is_loopback = server->is_loopback && l->is_loopback;
+    }
+    return IRON_OK;
+}
+
+static iron_status open_listeners(iron_server *server, iron_error *err) {
+    for (size_t k = 0; k < server->listener_count; k++)
+        IRON_TRY(open_socket(&server->listeners[k], (int)server->service.listen_fd, server->is_tls,
+                             err));
+    return IRON_OK;
 }
 
 /* Start */
@@ -549,33 +628,98 @@ static void raise_descriptor_limit(iron_server *server) {
                (unsigned long long)limit.rlim_cur, *connections);
 }
 
-static iron_status read_files(iron_server *server, iron_error *err) {
+/* The first address that other machines can reach, for messages. */
+static const char *public_host(const iron_server *server) {
+    for (size_t k = 0; k < server->listener_count; k++)
+        if (!server->listeners[k].is_loopback)
+            return server->listeners[k].host;
+    return "";
+}
+
+/* Reads tokens, key and certificate, which the caller frees; what is not needed stays NULL. */
+static iron_status read_secrets(const iron_server *server, iron__tokens **tokens,
+                                iron__daemon *pair, iron_error *err) {
     const iron_server_options *o = &server->options;
     size_t bytes;
 
     if (o->token_file) {
-        IRON_TRY(iron__auth_token_read(o->token_file, server->token, err));
-        server->token_bytes = strlen(server->token);
+        IRON_TRY(iron__tokens_read(o->token_file, tokens, err));
+        iron__tokens_warn(*tokens, server->log);
     }
+    if (o->tls_cert) {
+        IRON_TRY(iron__small_file_read(o->tls_cert, "certificate", PEM_BYTES_MAX, false,
+                                       &pair->cert, &bytes, err));
+        IRON_TRY(iron__small_file_read(o->tls_key, "TLS key", PEM_BYTES_MAX, true, &pair->key,
+                                       &bytes, err));
+        iron__certificate_warn(pair->cert, o->tls_cert, server->log);
+    }
+    return IRON_OK;
+}
+
+static iron_status read_files(iron_server *server, iron_error *err) {
+    const iron_server_options *o = &server->options;
+
+    server->is_tls = o->tls_cert != NULL;
     IRON_FAIL_IF(!server->is_loopback && !o->token_file, err, IRON_E_ARG,
                  "listen '%s': an address that others can reach needs a token file (--token-file)",
-                 server->host);
-    server->is_tls = o->tls_cert != NULL;
-    if (server->is_tls) {
-        IRON_TRY(iron__small_file_read(o->tls_cert, "certificate", PEM_BYTES_MAX, false,
-                                       &server->tls_cert, &bytes, err));
-        IRON_TRY(iron__small_file_read(o->tls_key, "TLS key", PEM_BYTES_MAX, true, &server->tls_key,
-                                       &bytes, err));
-    }
+                 public_host(server));
+    IRON_TRY(read_secrets(server, &server->tokens, &server->daemon, err));
     if (!server->is_loopback && !server->is_tls)
         iron__note(server->log,
                    "others can reach %s without TLS: the token and all data can be read on their "
                    "way",
-                   server->host);
+                   public_host(server));
     if (o->report)
         IRON_TRY(iron__small_file_read(o->report, "report", REPORT_BYTES_MAX, false,
                                        &server->report, &server->report_bytes, err));
     return IRON_OK;
+}
+
+static iron_status reload(iron_server *server, iron__tokens **tokens, iron__daemon *pair,
+                          iron_error *err) {
+    const iron__daemon *now = &server->daemon;
+
+    IRON_TRY(read_secrets(server, tokens, pair, err));
+    if (server->is_tls &&
+        (strcmp(pair->key, now->key) != 0 || strcmp(pair->cert, now->cert) != 0)) {
+        IRON_TRY(iron__connections_renew(server, *pair, err));
+        *pair = (iron__daemon){0};
+    }
+    return IRON_OK;
+}
+
+iron_status iron_server_reload(iron_server *server, iron_error *err) {
+    iron__tokens *tokens = NULL, *old;
+    iron__daemon pair = {0};
+    iron_error why = {0};
+    iron_status status = reload(server, &tokens, &pair, &why);
+
+    if (status == IRON_OK) {
+        pthread_mutex_lock(&server->tokens_lock);
+        old = server->tokens;
+        server->tokens = tokens;
+        pthread_mutex_unlock(&server->tokens_lock);
+        tokens = old;
+        iron__log_event(server->log, IRON_LOG_INFO, "reload", NULL,
+                        "tokens and certificate were read again");
+    } else {
+        iron__log_event(server->log, IRON_LOG_ERROR, "reload", NULL,
+                        "the old tokens and certificate stay in use: %s", why.text);
+    }
+    iron__tokens_destroy(tokens);
+    iron__daemon_stop(&pair);
+    if (err)
+        *err = why;
+    return status;
+}
+
+/* Whoever can write there can replace the database. */
+static void warn_of_writable(const iron_server *server) {
+    struct stat info;
+
+    if (stat(server->options.data, &info) == 0 && (info.st_mode & S_IWOTH))
+        iron__note(server->log, "every user can write to the data directory %s: chmod o-w it",
+                   server->options.data);
 }
 
 /* The store is opening: once a second, reports progress and asks for half a minute more. */
@@ -642,19 +786,16 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
         {.name = "version", .text = iron_version()},
         {.name = "pid", .number = (uint64_t)getpid()},
         {.name = "listen",
-         .text = server->service.listen_fd ? "a socket that was passed" : o->listen},
+         .text = server->service.listen_fd ? "a socket that was passed" : o->listens[0]},
         {0},
     };
     iron__log_event(server->log, IRON_LOG_INFO, "start", started, NULL);
-    if (server->service.listen_fd)
-        IRON_TRY(adopt_socket(server, (int)server->service.listen_fd, err));
-    else
-        IRON_TRY(parse_address(server, o->listen, err));
+    IRON_TRY(parse_listeners(server, err));
     IRON_TRY(read_files(server, err));
     server->null_file = fopen("/dev/null", "w");
     IRON_FAIL_IF(!server->null_file, err, IRON_E_IO, "cannot open /dev/null");
     raise_descriptor_limit(server);
-    IRON_TRY(open_socket(server, err));
+    IRON_TRY(open_listeners(server, err));
     IRON_TRY(iron__connections_start(server, err));
     store.directory = o->data;
     store.engines_max = o->max_engines;
@@ -662,43 +803,49 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     store.accept_loss = o->accept_loss;
     store.reserve_bytes = o->reserve ? o->reserve : IRON_RESERVE_AUTO;
     IRON_TRY(iron__store_open(&store, &server->store, err));
+    warn_of_writable(server);
     server->started_ns = iron__clock_ns();
     server->started_ms = iron__now_ms();
     server->process_start = read_process_start();
     IRON_TRY(iron__connections_accept(server, err));
     IRON_TRY(reporter_start(server, err));
     engines = iron_server_engines(server);
+    for (size_t k = 1; k < server->listener_count; k++)
+        iron__log_event(
+            server->log, IRON_LOG_INFO, "listen",
+            (iron__log_member[]){{.name = "url", .text = server->listeners[k].url}, {0}},
+            "listening on %s too", server->listeners[k].url);
     iron__log_event(server->log, IRON_LOG_INFO, "ready",
-                    (iron__log_member[]){{.name = "url", .text = server->url},
+                    (iron__log_member[]){{.name = "url", .text = iron_server_url(server)},
                                          {.name = "data", .text = o->data},
                                          {.name = "engines", .number = engines},
                                          {0}},
-                    "serving %s, data in %s, %" PRIu64 " engine%s", server->url, o->data, engines,
-                    engines == 1 ? "" : "s");
+                    "serving %s, data in %s, %" PRIu64 " engine%s", iron_server_url(server),
+                    o->data, engines, engines == 1 ? "" : "s");
     return IRON_OK;
 }
 
 static void destroy(iron_server *server) {
     reporter_stop(server);
     iron__connections_stop(server);
-    if (server->listen_fd >= 0)
-        close(server->listen_fd);
+    iron__listeners_close(server);
+    free(server->listeners);
     if (server->store)
         iron__store_close(server->store);
     if (server->notify_fd >= 0)
         close(server->notify_fd);
     if (server->null_file)
         fclose(server->null_file);
-    if (server->tls_key)
-        explicit_bzero(server->tls_key, strlen(server->tls_key));
-    free(server->tls_key);
-    free(server->tls_cert);
     free(server->report);
     free_options(&server->options);
     iron__log_close(server->log);
+    iron__tokens_destroy(server->tokens);
+    pthread_mutex_destroy(&server->tokens_lock);
+    pthread_mutex_destroy(&server->daemon_lock);
     pthread_mutex_destroy(&server->tickets.lock);
     pthread_mutex_destroy(&server->parsing);
-    explicit_bzero(server, sizeof *server); /* the token, tickets */
+    pthread_mutex_destroy(&server->keys_lock);
+    explicit_bzero(server, sizeof *server); /* tickets */
     free(server);
 }
 
@@ -714,8 +861,13 @@ static iron_status start_with_clock(const iron_server_options *options, uint64_t
     server = calloc(1, sizeof *server);
     IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory: server");
     pthread_mutex_init(&server->parsing, NULL);
+    pthread_mutex_init(&server->keys_lock, NULL);
     pthread_mutex_init(&server->tickets.lock, NULL);
-    server->listen_fd = server->notify_fd = -1;
+    pthread_mutex_init(&server->tokens_lock, NULL);
+    if (getentropy(&server->guesses.seed, sizeof server->guesses.seed) != 0)
+        server->guesses.seed = now_ns();
+    pthread_mutex_init(&server->daemon_lock, NULL);
+    server->notify_fd = -1;
     server->now_ns = now_ns;
     server->tick_ms = tick_ms;
     status = start(server, options, &why);
@@ -735,10 +887,19 @@ iron_status iron_server_start(const iron_server_options *options, iron_server **
     return start_with_clock(options, iron__clock_ns, TICK_MS, out, err);
 }
 
-const char *iron_server_url(const iron_server *server) { return server->url; }
+const char *iron_server_url(const iron_server *server) { return server->listeners[0].url; }
 
 uint64_t iron_server_engines(const iron_server *server) {
     return iron__store_list(server->store, NULL, 0);
+}
+
+/* Serves on while load balancers learn from /readyz that they must send requests elsewhere. */
+static void drain(iron_server *server) {
+    uint64_t until_ns = server->now_ns() + server->options.drain_seconds * SECOND_NS;
+
+    atomic_store(&server->is_draining, true);
+    while (server->now_ns() < until_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
 iron_status iron_server_stop(iron_server *server, iron_error *err) {
@@ -749,7 +910,8 @@ iron_status iron_server_stop(iron_server *server, iron_error *err) {
     iron__log_event(server->log, IRON_LOG_INFO, "stop", NULL, "stopping");
     reporter_stop(server);
     notify(server, "STOPPING=1\nSTATUS=stopping: requests in flight have %u s",
-           server->options.grace_seconds);
+           server->options.drain_seconds + server->options.grace_seconds);
+    drain(server);
     atomic_store(&server->is_stopping, true);
     iron__store_stop(server->store);
     iron__connections_stop(server);

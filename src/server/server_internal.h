@@ -6,7 +6,9 @@
  *     connections.c  accepts connections, limits, times out and drains them    (three threads)
  *     header.c       parses and checks request headers
  *     request.c      requests as libmicrohttpd delivers them, their checks and routes, Host and
- *                    Origin, the bearer token, tickets               (one thread per connection)
+ *                    Origin                                          (one thread per connection)
+ *     certificate.c  warnings of a TLS certificate
+ *     access.c       tokens and their roles, tickets, wrong tokens
  *     response.c     builds and sends responses
  *     log.c          log lines on standard error                                  (one thread)
  *     routes.c       the list of routes, whose functions are in route_*.c and events.c, and what
@@ -116,6 +118,10 @@ static inline iron__text iron__header_get(const iron__header *header, const char
  * into `bytes`. An error is returned as soon as it is certain. */
 iron__http_error iron__header_parse(const char *bytes, size_t count, iron__header *header,
                                     size_t *end);
+/* Reads the SHA-256 of the body from Content-Digest and Repr-Digest (RFC 9530), which mean the same
+ * here; *has_digest: there is one. Other algorithms are ignored. */
+iron__http_error iron__header_digest(const iron__header *header, unsigned char digest[32],
+                                     bool *has_digest);
 /* Checks what the lines say, and sets body_bytes. */
 iron__http_error iron__header_check(iron__header *header);
 
@@ -194,7 +200,38 @@ typedef struct iron__request_record {
 /* JSON logs only. Only the path of the target is logged: the query may contain secrets. */
 void iron__log_request(iron__log *log, const iron__request_record *record);
 
-/* Tickets (request.c): permission to open one page once. A link cannot send a token, and a token in
+/* Access (access.c) */
+
+typedef struct iron__tokens iron__tokens; /* of a token file */
+
+iron_status iron__tokens_read(const char *path, iron__tokens **out, iron_error *err);
+void iron__tokens_destroy(iron__tokens *tokens);
+/* Logs that tokens are too short. */
+void iron__tokens_warn(const iron__tokens *tokens, iron__log *log);
+/* Checks the bearer token or, unless NULL, the ticket, which is redeemed if it is needed; the
+ * request gets the rights of its token. */
+iron__http_error iron__access_check(iron__request *req, iron__text authorization,
+                                    const char *ticket);
+/* Makes guessing slow: waits if the address has sent too many wrong tokens. Returns the error. */
+iron__http_error iron__access_slow_down(iron__request *req, iron__http_error error);
+/* May the request's token use its route with the engine in the path? */
+iron__http_error iron__access_allows(const iron__request *req);
+/* And this engine? "" is fine. */
+iron__http_error iron__access_engine(const iron__request *req, const char *name);
+
+#define IRON_GUESSES_MAX 1024u /* addresses whose wrong tokens are remembered */
+
+typedef struct iron__guess {
+    uint64_t key, next_ns;
+} iron__guess;
+
+typedef struct iron__guesses {
+    uint64_t seed;
+    iron__guess all[IRON_GUESSES_MAX];
+    atomic_uint waiting; /* answers to wrong tokens */
+} iron__guesses;
+
+/* Tickets: permission to open one page once. A link cannot send a token, and a token in
  * a link would stay in histories and logs. So the holder of the token asks for a ticket, which is
  * good for one request within a minute, at the routes whose row says so. */
 
@@ -210,6 +247,9 @@ typedef struct iron__tickets {
     } all[IRON_TICKETS_MAX];
 } iron__tickets;
 
+/* Logs what is wrong with a TLS certificate, of which `path` is the file (certificate.c). */
+void iron__certificate_warn(const char *pem, const char *path, iron__log *log);
+
 /* The server */
 
 typedef struct iron__acceptor iron__acceptor;
@@ -217,23 +257,38 @@ typedef struct iron__timeouts iron__timeouts;
 typedef struct iron__drain iron__drain;
 typedef struct iron__reporter iron__reporter;
 
+/* A socket that the server listens on. */
+typedef struct iron__listener {
+    struct sockaddr_storage address;
+    socklen_t address_bytes;
+    bool is_loopback; /* no other machine can reach it */
+    char host[64];    /* the address as text, without brackets; "" for a path */
+    char url[128];    /* "http://127.0.0.1:8080", "unix:/run/iron.sock" */
+    int fd;           /* -1: none */
+} iron__listener;
+
+/* libmicrohttpd with one certificate. */
+typedef struct iron__daemon {
+    struct MHD_Daemon *mhd;
+    char *key, *cert; /* PEM; NULL without TLS */
+} iron__daemon;
+
+#define IRON_RETIRED_MAX 8u
+
 struct iron_server {
     iron_server_options options; /* with every default filled in */
     uint64_t (*now_ns)(void);    /* the clock of all timeouts: iron__clock_ns, or a test's */
     uint32_t tick_ms;            /* how often timeouts are checked */
 
-    struct sockaddr_storage address; /* that it listens on */
-    socklen_t address_bytes;
-    bool is_loopback;
-    char host[64]; /* the address as text, without brackets */
-    char url[96];  /* "http://127.0.0.1:8080" */
-    int listen_fd; /* -1: none, or the acceptor has it */
+    iron__listener *listeners;
+    size_t listener_count;
+    bool is_loopback; /* all of them */
 
-    size_t token_bytes; /* 0: none is needed */
-    char token[IRON_AUTH_TOKEN_SIZE];
+    pthread_mutex_t tokens_lock; /* guards the tokens and wrong tokens */
+    iron__tokens *tokens;        /* NULL: none is needed */
+    iron__guesses guesses;
     iron__tickets tickets;
     bool is_tls;
-    char *tls_key, *tls_cert;
     char *report; /* --report, read at start; NULL: none */
     size_t report_bytes;
 
@@ -248,11 +303,16 @@ struct iron_server {
     iron__timeouts *timeouts;
     iron__drain *drain;
     iron__acceptor *acceptor;
-    struct MHD_Daemon *daemon;
-    FILE *null_file;         /* takes documents that there is no memory for */
-    atomic_bool is_stopping; /* no new requests */
-    atomic_bool is_cutting;  /* the grace period is over: bodies are refused, streams broken off */
+    pthread_mutex_t daemon_lock;            /* guards the two below, after the start */
+    iron__daemon daemon;                    /* that serves new connections */
+    iron__daemon retired[IRON_RETIRED_MAX]; /* with older certificates; mhd NULL: none */
+    FILE *null_file;                        /* takes documents that there is no memory for */
+    atomic_bool is_draining;                /* it will stop soon: /readyz says so */
+    atomic_bool is_stopping;                /* no new requests */
+    atomic_bool is_cutting; /* the grace period is over: bodies are refused, streams broken off */
 
+    pthread_mutex_t keys_lock; /* guards the feeds with a key (route_feed.c) */
+    struct feed_state *keyed;
     pthread_mutex_t parsing;             /* held while a large JSON body is parsed */
     atomic_uint_fast64_t document_bytes; /* reserved for large JSON bodies (request.c) */
     atomic_uint_fast64_t copied_bytes;   /* reserved for copies of nodes (route_state.c) */
@@ -263,9 +323,10 @@ struct iron_server {
     atomic_uint_fast64_t responses[6];                 /* by class of the status: [2] is 2xx */
     atomic_uint_fast64_t problems[IRON_PROBLEM_COUNT]; /* responses that are problems, by row */
     atomic_uint_fast64_t bytes_in, bytes_out;          /* of bodies */
-    atomic_uint_fast64_t refused_connections, timed_out, malformed;
+    atomic_uint_fast64_t refused_connections, dropped_connections, timed_out, malformed;
     iron__latency latency[IRON_ROUTES_MAX + 1]; /* by route; the last: of none */
     atomic_uint connections;
+    atomic_uint strangers; /* requests in flight without a token, except probes */
     atomic_uint in_flight; /* requests whose header has arrived and that are not over */
 };
 
@@ -297,6 +358,8 @@ void iron__count_latency(iron_server *server, const iron__route *route, uint64_t
 
 /* Connections (connections.c) */
 
+#define IRON_LOCAL_KEY UINT64_MAX /* of clients without an address, on a file system socket */
+
 /* What a connection that libmicrohttpd serves waits for. Only waiting for the client counts towards
  * a timeout. */
 typedef enum iron__phase {
@@ -312,6 +375,9 @@ typedef enum iron__phase {
 typedef struct iron__connection {
     struct iron__connection *next, *prev;
     int fd;
+    uint64_t key;          /* of the client's address */
+    atomic_bool is_known;  /* a request on it was allowed by a token */
+    bool is_released;      /* no longer counted; guarded by the list's lock */
     bool had_request;      /* its own thread's: the acceptor checked only the first header */
     uint64_t request_id;   /* its own thread's, except in IRON_PHASE_BODY */
     pthread_mutex_t mutex; /* guards what follows */
@@ -323,15 +389,22 @@ typedef struct iron__connection {
     uint64_t body_bytes;
     uint64_t received;           /* by the socket, when the last response began */
     uint64_t acked, acked_at_ns; /* the last progress of a response */
+    int unsent;                  /* then */
 } iron__connection;
 
-/* Starts libmicrohttpd, and everything that a connection needs. */
+/* Starts libmicrohttpd with the key and certificate of server->daemon, and everything that a
+ * connection needs. */
 iron_status iron__connections_start(iron_server *server, iron_error *err);
-/* Accepts connections from now on. Takes server->listen_fd. */
+/* Accepts connections from now on. */
 iron_status iron__connections_accept(iron_server *server, iron_error *err);
-/* Accepts no more, and closes connections whose header is incomplete. Requests in flight get the
- * grace period; then bodies are refused at their next bytes, sockets are shut, and threads join. Of
- * what was not started, nothing is stopped. */
+void iron__listeners_close(iron_server *server);
+/* Stops libmicrohttpd, if it runs, and wipes the key. */
+void iron__daemon_stop(iron__daemon *daemon);
+/* Serves new connections with this key and certificate, which it takes if it succeeds. */
+iron_status iron__connections_renew(iron_server *server, iron__daemon renewed, iron_error *err);
+/* Requests in flight get the grace period, in which new ones are refused. Then no more connections
+ * are accepted, those whose header is incomplete are closed, bodies are refused at their next
+ * bytes, sockets are shut, and threads join. Of what was not started, nothing is stopped. */
 void iron__connections_stop(iron_server *server);
 /* Enters a phase; body_bytes of the body have arrived since the last one. False: it has timed out,
  * and nothing may be written to it. */
@@ -349,7 +422,9 @@ void iron__drain_socket(iron_server *server, int fd);
 
 /* Starts libmicrohttpd, which calls `notify` for connections that begin and end. */
 iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback notify,
-                             iron_error *err);
+                             iron__daemon *daemon, iron_error *err);
+/* The value of a hexadecimal digit, or -1. */
+int iron__hex_digit(char c);
 /* A name or an address, with brackets around IPv6 and, where allowed, a port. */
 bool iron__host_is_valid(iron__text host, bool may_have_port);
 
@@ -358,6 +433,9 @@ bool iron__host_is_valid(iron__text host, bool may_have_port);
 /* Sends the response, in the way that fits how much of the body was read; returns what
  * libmicrohttpd must be told. */
 enum MHD_Result iron__response_send(iron__request *req);
+/* Writes the response to the socket, which libmicrohttpd can only close from then on. Not under
+ * TLS. */
+void iron__response_send_raw(iron__request *req);
 /* Makes a whole response that ends its connection, for connections.c to send, and counts it.
  * Returns its length, 0 if it could not be made. */
 #define IRON_RAW_PROBLEM_MAX 2048u

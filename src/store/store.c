@@ -216,8 +216,9 @@ static iron_status refuse_locked(const char *directory, int fd, iron_error *err)
                       directory, pid[0] ? ", process " : "", pid);
 }
 
-/* Creates the directory (0700) if it is missing, and locks it until *lock is closed. */
-static iron_status lock_directory(const char *directory, int *lock, iron_error *err) {
+/* Creates the directory (0700) if it is missing, and locks it until both locks are closed: the
+ * file, which names the process, and the directory itself, since the file can be removed. */
+static iron_status lock_directory(const char *directory, iron__database *db, iron_error *err) {
     char *path = NULL, pid[32];
     iron_status status = IRON_OK;
     int fd, length;
@@ -233,15 +234,18 @@ static iron_status lock_directory(const char *directory, int *lock, iron_error *
                                       : iron__fail(err, IRON_E_IO, errno, "cannot lock %.120s: %s",
                                                    path, strerror(errno));
     free(path);
-    if (status != IRON_OK) {
-        if (fd >= 0)
-            close(fd);
-        return status;
+    db->directory_lock = fd;
+    if (status == IRON_OK) {
+        db->own_lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (db->own_lock >= 0 && flock(db->own_lock, LOCK_EX | LOCK_NB) != 0 &&
+            errno == EWOULDBLOCK)
+            status = refuse_locked(directory, fd, err);
     }
+    if (status != IRON_OK)
+        return status;
     length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
     if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)length, 0) != length)
         (void)ftruncate(fd, 0); /* the lock works without it */
-    *lock = fd;
     return IRON_OK;
 }
 
@@ -259,6 +263,12 @@ static bool is_no_space(iron__database *db, int code) {
                                    (number == ENOSPC || number == EDQUOT));
 }
 
+static bool is_out_of_files(sqlite3 *handle) {
+    int number = sqlite3_system_errno(handle);
+
+    return number == EMFILE || number == ENFILE;
+}
+
 /* SQLite's last error: IRON_E_FORMAT for damage, else IRON_E_IO. */
 static iron_status database_fail(iron__database *db, const char *doing, iron_error *err) {
     int code = sqlite3_extended_errcode(db->handle);
@@ -271,9 +281,10 @@ static iron_status database_fail(iron__database *db, const char *doing, iron_err
     if (is_damage(code))
         return iron__fail(err, IRON_E_FORMAT, code, "%.90s is damaged (%.60s); restore a backup",
                           db->path, said);
-    return iron__fail(err, IRON_E_IO, code,
-                      "cannot %.40s in %.70s: %.60s (SQLite %d); repair the disk, then restart",
-                      doing, db->path, said, code);
+    return iron__fail(
+        err, IRON_E_IO, code, "cannot %.40s in %.70s: %.60s (SQLite %d); %s, then restart", doing,
+        db->path, said, code,
+        is_out_of_files(db->handle) ? "allow more open files (ulimit -n)" : "repair the disk");
 }
 
 /* Creating iron.db. */
@@ -803,6 +814,8 @@ static void database_close(iron__database *db, bool flush_log) {
     disconnect(db);
     if (db->directory_lock >= 0)
         close(db->directory_lock);
+    if (db->own_lock >= 0)
+        close(db->own_lock);
     free(db->path);
     free(db);
 }
@@ -829,9 +842,9 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
         iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a connection to the database");
         return IRON_E_NOMEM;
     }
-    db->directory_lock = db->shared_memory = -1;
+    db->directory_lock = db->own_lock = db->shared_memory = -1;
     if (is_writer) {
-        status = lock_directory(store->directory, &db->directory_lock, err);
+        status = lock_directory(store->directory, db, err);
         if (status == IRON_OK)
             status = check_or_create(store->directory, db->path, err);
         if (status == IRON_OK)

@@ -185,6 +185,7 @@ typedef struct iron__database {
     char *path;
     int directory_lock; /* of the writer's connection; else -1 */
     int shared_memory;  /* a descriptor of the writer's, or -1 */
+    int own_lock;       /* the same, of the directory itself */
     int wal_frames;     /* in the log after the last commit */
     bool is_alone;      /* without shared memory, for lack of space: no other can be opened */
 } iron__database;

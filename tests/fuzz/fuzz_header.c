@@ -76,7 +76,8 @@ static void require_steady(const char *bytes, size_t count) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const iron_server ours = {.host = "127.0.0.1", .is_loopback = true};
+    static iron__listener at = {.host = "127.0.0.1"};
+    static const iron_server ours = {.listeners = &at, .listener_count = 1, .is_loopback = true};
     iron__header header;
     iron__http_error error;
     char *copy;

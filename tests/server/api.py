@@ -190,6 +190,13 @@ class ServerTest(unittest.TestCase):
         contract.check(method, target, answer)
         return answer
 
+    def hold(self, server, **kwargs) -> Wire:
+        """A connection with a request in progress: a stream of events."""
+        wire = self.wire(server, **kwargs)
+        wire.send(request("GET", "/v1/events", "localhost"))
+        self.assertEqual(wire.head().status, 200)
+        return wire
+
     def write(self, name: str, data: bytes) -> Path:
         path = self.dir / name
         path.write_bytes(data)

@@ -24,7 +24,7 @@ def read_document() -> dict:
     """The OpenAPI document as it is built into the server."""
     with tempfile.TemporaryDirectory() as room:
         output = Path(room) / "openapi.json"
-        subprocess.run(["cmake", f"-DSERVER={REPO}/src/server", f"-DOUTPUT={output}", "-P",
+        subprocess.run(["cmake", f"-DTREE={REPO}", f"-DOUTPUT={output}", "-P",
                         REPO / "cmake" / "Openapi.cmake"], check=True)
         return json.loads(output.read_text(encoding="utf-8"))
 

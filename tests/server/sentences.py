@@ -11,15 +11,15 @@ from harness import REPO
 
 # What a start goes through. Running out of memory has one answer for all.
 FILES = ("src/server/server.c", "src/server/connections.c", "src/server/request.c",
-         "src/server/log.c", "src/core/files.c", "src/store/store.c", "src/store/recovery.c",
-         "src/store/engines.c", "src/store/marker.c", "apps/iron/cmd_serve.c")
+         "src/server/access.c", "src/server/log.c", "src/core/files.c",
+         "src/store/store.c", "src/store/recovery.c", "src/store/engines.c", "src/store/marker.c", "apps/iron/cmd_serve.c")
 # For programs, never shown, or said only while the server runs.
 NOT_SAID = ("iron_server_options.struct_size", "a server needs options",
             "the inspection was stopped", "a group has changed more", "an engine named",
             "an engine's name", "engine %s was deleted", "engine %s: batch", "the limit of %",
             "the engines have", "the store is being closed", "% bytes are not", "%u large bodies",
             "a feed needs", "cannot read the nodes", "engine %s is at", "engine %s: the feed before",
-            "large bodies for", "the key was used")
+            "large bodies for", "the key was used", "connections with each of the last")
 CALL = re.compile(r"\b(?:IRON_FAIL(?:_IF)?|iron__fail|usage)\(")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Access control by Host, Origin and token, and refusals before the body is sent."""
 
+import hashlib
+import re
 import threading
+import time
 
 import contract
 from api import ServerTest
 from harness import pack
+from serving import wait_until
 from wire import Wire, request
 
 TOKEN = "correct-horse-battery-staple-0123456789"
@@ -87,15 +91,63 @@ class Tokens(ServerTest):
                  [("Authorization", f"Basic {TOKEN}")], [("Authorization", f"Bearer {TOKEN} x")],
                  [("Authorization", f"Bearer  x{TOKEN}")], [("X-Token", TOKEN)],
                  [("Authorization", "Bearer " + "x" * 5000)]]
-        for headers in wrong:
+        for k, headers in enumerate(wrong):  # an address that is wrong too often has to wait
             for target in TARGETS:
                 with self.subTest(headers=str(headers)[:70], target=target):
-                    answer = self.raw(self.instance, "GET", target, headers)
+                    answer = self.raw(self.instance, "GET", target, headers,
+                                      source=(f"127.0.0.{2 + k}", 0))
                     self.assert_problem(answer, "unauthorized")
                     self.assertRegex(answer.get("www-authenticate"), "^Bearer")
                     self.assertNotIn(TOKEN, answer.body.decode())
         twice = [("Authorization", f"Bearer {TOKEN}"), ("Authorization", "Bearer x")]
         self.assertIn(self.raw(self.instance, "GET", "/v1/engines", twice).status, (400, 401))
+
+    def test_wrong_tokens_are_answered_slowly(self):
+        """Right tokens from the same address are not; a second's wait each leaves few guesses."""
+        guesses, is_over = [], threading.Event()
+
+        def guess():
+            with Wire(self.instance) as wire:
+                while not is_over.is_set():
+                    wire.send(request("GET", "/v1/engines", self.instance.host,
+                                      [("Authorization", "Bearer wrong")]))
+                    answer = wire.answer()
+                    contract.check("GET", "/v1/engines", answer)
+                    guesses.append(answer.status)
+        guessers = [threading.Thread(target=guess) for _ in range(8)]
+        start = time.monotonic()
+        for guesser in guessers:
+            guesser.start()
+        for _ in range(30):
+            self.assertEqual(self.raw(self.instance, "GET", "/v1/engines",
+                                      [("Authorization", f"Bearer {TOKEN}")]).status, 200)
+            self.assertEqual(self.raw(self.instance, "GET", "/v1/engines").status, 401)
+            time.sleep(0.05)
+        is_over.set()
+        for guesser in guessers:
+            guesser.join()
+        self.assertEqual(set(guesses), {401})
+        self.assertLessEqual(len(guesses), 20 + 9 * (time.monotonic() - start + 1))
+
+    def test_too_many_wrong_tokens_at_once(self):
+        self.instance.set_options("--token-file", self.token_file, "--max-connections", 8)
+        self.instance.restart()
+        wrong = request("GET", "/v1/engines", self.instance.host,
+                        [("Authorization", "Bearer wrong")])
+        with Wire(self.instance) as wire:
+            for _ in range(20):
+                self.assertEqual(wire.send(wrong).answer().status, 401)
+
+        def is_throttled():
+            wires = [Wire(self.instance).send(wrong) for _ in range(5)]
+            answers = [wire.answer() for wire in wires]
+            for wire in wires:
+                wire.close()
+            return [a for a in answers if a and contract.kind(a) == "too-many-guesses"
+                    and int(a.get("retry-after")) > 0]
+        wait_until("a 429", is_throttled)
+        self.client.close()
+        self.assertEqual(self.client.engine("e")["tokens"], 0)
 
     def test_health_needs_no_token(self):
         for target in ("/healthz", "/readyz"):
@@ -118,6 +170,64 @@ class Tokens(ServerTest):
     def test_responses_do_not_contain_the_token(self):
         self.instance.stop()
         self.assertNotIn(TOKEN, "\n".join(self.instance.said))
+
+
+class Roles(ServerTest):
+    def setUp(self):
+        super().setUp()
+        hashed = hashlib.sha256(b"the-token-that-is-stored-as-a-hash").hexdigest()
+        self.token_file = self.write("token", f"""# who may do what
+token-that-may-read read
+token-that-may-feed-some feed team-*
+token-that-may-do-all admin
+sha256:{hashed} admin team-*
+""".encode())
+        self.token_file.chmod(0o600)
+        self.instance = self.serve("--token-file", self.token_file)
+        self.reader = self.api(self.instance, token="token-that-may-read")
+        self.feeder = self.api(self.instance, token="token-that-may-feed-some")
+        self.admin = self.api(self.instance, token="token-that-may-do-all")
+        self.team = self.api(self.instance, token="the-token-that-is-stored-as-a-hash")
+        for name in ("team-1", "other"):
+            self.created(self.admin, name, nodes=2)
+
+    def test_roles(self):
+        self.assertEqual(self.reader.engine("other")["tokens"], 0)
+        for refused in (self.reader.feed("other", pack([1])), self.reader.create("more"),
+                        self.reader.call("DELETE", "/v1/engines/other"),
+                        self.feeder.create("team-2"),
+                        self.feeder.call("DELETE", "/v1/engines/team-1")):
+            self.assertEqual(refused.status, 403)
+            self.assert_problem(refused, "forbidden", "role")
+        self.fed(self.feeder, "team-1", pack([1]))
+        self.fed(self.admin, "other", pack([1]))
+        self.assertEqual(self.reader.post_json("/v1/engines/other/quantize",
+                                               {"values": [1]}).status, 200)
+        self.assertEqual(self.reader.call("POST", "/v1/tickets").status, 201)
+
+    def test_engines(self):
+        for refused in (self.feeder.feed("other", pack([1])), self.team.create("more"),
+                        self.feeder.get("/v1/engines/other"), self.feeder.get("/v1/engines/none"),
+                        self.feeder.get("/v1/engines/other/state"),
+                        self.feeder.get("/v1/engines/other/events"),
+                        self.feeder.get("/v1/events?engine=other"),
+                        self.team.call("DELETE", "/v1/engines/other")):
+            self.assert_problem(refused, "forbidden", "other|more|none")
+        self.created(self.team, "team-2", nodes=2)
+        for client, names in ((self.reader, ["other", "team-1", "team-2"]),
+                              (self.feeder, ["team-1", "team-2"])):
+            listed = client.get("/v1/engines").json["engines"]
+            self.assertEqual([e["name"] for e in listed], names)
+            self.assertEqual(set(re.findall(r'engine="([^"]+)"',
+                                            client.get("/metrics").body.decode())), set(names))
+            with Wire(self.instance) as wire:
+                wire.send(request("GET", "/v1/events", self.instance.host,
+                                  [("Authorization", f"Bearer {client.token}")]))
+                self.assertEqual(wire.head().status, 200)
+                while b"\n\n" not in wire.seen:
+                    wire._more()
+                self.assertEqual(b"other" in wire.seen, "other" in names)
+        self.assertEqual(self.team.call("DELETE", "/v1/engines/team-2").status, 204)
 
 
 class Tickets(ServerTest):

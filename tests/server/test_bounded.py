@@ -7,6 +7,7 @@ memory at its highest (VmHWM) is below 200 MiB, and what was fed is right.
 
 import threading
 import unittest
+from pathlib import Path
 
 from api import Api, ServerTest, report_of
 from harness import LONG, SANITIZED, iron, oracle
@@ -84,3 +85,30 @@ class Bounded(ServerTest):
     @unittest.skipUnless(LONG and not SANITIZED, "32 gibibytes: set IRON_TEST_LONG=1")
     def test_thirty_two_uploads_of_one_gibibyte(self):
         self.assertLess(self.race(32, 1024), MOST_MIB)
+
+
+class Drivers(ServerTest):
+    """OpenCL's libraries take tens of MiB; only engines that name it load them."""
+
+    FILES = ("nvidiactl", "nvhost-gpu", "dri", "kfd", "dxg", "mali0", "kgsl-3d0")
+
+    def test_drivers_are_loaded_when_named(self):
+        if any((Path("/dev") / name).exists() for name in self.FILES):
+            self.skipTest("this machine has a GPU, which backend auto looks at")
+        server = self.serve(env={"IRON_CUDA_LIBRARY": "", "IRON_OPENCL_LIBRARY": ""})
+        client = self.api(server)
+
+        def is_loaded():
+            maps = Path(f"/proc/{server.process.pid}/maps").read_text(encoding="utf-8")
+            return "libOpenCL" in maps
+
+        self.assertEqual(self.created(client, "e")["backend"], "cpu")
+        backends = {b["name"]: b for b in client.get("/v1/info").json["backends"]}
+        self.assertFalse(is_loaded())
+        self.assertIn("not looked for", backends["opencl"]["reason"])
+        named = client.create("named", backend="opencl")
+        if named.status != 201:
+            self.skipTest("OpenCL is not available here")
+        self.assertTrue(is_loaded())
+        backends = {b["name"]: b for b in client.get("/v1/info").json["backends"]}
+        self.assertTrue(backends["opencl"]["is_available"])

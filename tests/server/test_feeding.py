@@ -5,12 +5,17 @@ Bodies of every length and framing, ragged ones, invalid tokens, `at` right and 
 keys repeated with the same content and with another, before and after a restart.
 """
 
+import base64
+import hashlib
 import struct
+import threading
 
 from api import ServerTest, report_of
+from exposition import uploads
 from harness import DTYPES, SANITIZED, iron, oracle, pack
 from model import by_command, by_oracle, plan_of
-from wire import Wire, request
+from serving import wait_until
+from wire import Wire, chunked, request
 
 SMALL = oracle.Config(vocab=1000, nodes=6, batch=10)
 LARGE_BYTES = 70_000  # too large to be queued (64 KiB)
@@ -243,7 +248,8 @@ class Keys(FeedTest):
             with self.subTest(good=key):
                 self.assertFalse(self.fed(self.client, "e", pack([1]), key=key)["repeated"])
         target = "/v1/engines/e/feed"
-        for key in ("", "x" * 256, "a b", "ä", "a\tb", "x" * 4000):
+        for key in ("", "x" * 256, "a b", "ä", "a\tb", "x" * 4000, '""', '"a', '"a"b', '"a\\b"',
+                    f'"{"x" * 256}"', '"ä"', '"a\\'):
             with self.subTest(bad=key[:20]):
                 before = self.client.engine("e")
                 answer = self.raw(self.instance, "POST", target,
@@ -253,6 +259,56 @@ class Keys(FeedTest):
         twice = [("Content-Length", "4"), ("Idempotency-Key", "p"), ("Idempotency-Key", "q")]
         self.assertEqual(self.raw(self.instance, "POST", target, twice, pack([1])).status, 400)
 
+    def test_keys_are_strings(self):
+        """In quotes and without, with escapes, blanks and parameters (RFC 8941)."""
+        for k, keys in enumerate((("one", '"one"', '"one";x=1', '"one" ; x'),
+                                  ('"two words"', '"two words";a'), ('"a\\"b\\\\c"', 'a"b\\c'))):
+            first = self.fed(self.client, "e", pack([k]), key=keys[0])
+            for key in keys[1:]:
+                if key == '"one" ; x':
+                    self.assert_problem(self.client.feed("e", pack([k]), key=key), "bad-key")
+                else:
+                    self.assert_repeated(first, pack([k]), key=key)
+
+    def test_problems_of_keys_have_a_link(self):
+        self.fed(self.client, "e", pack([1]), key="k")
+        for answer in (self.refuses("key-reused", pack([2]), key="k"),
+                       self.refuses("bad-key", pack([2]), key='"')):
+            self.assertRegex(answer.get("link"), '</openapi.json>; rel="describedby"')
+
+    def test_large_bodies_with_one_key_at_once(self):
+        """The second waits for the first and gets its response, not 409."""
+        body, answers = bytes(2 * LARGE_BYTES), []
+        first = Wire(self.instance)
+        first.send(request("POST", "/v1/engines/e/feed", self.instance.host,
+                           [("Content-Length", str(len(body))), ("Idempotency-Key", "k")],
+                           body[:LARGE_BYTES]))
+        wait_until("the first upload", lambda: uploads(self.client) == 1)
+        others = [threading.Thread(target=lambda: answers.append(
+            self.api(self.instance).feed("e", body, key='"k"'))) for _ in range(3)]
+        for other in others:
+            other.start()
+        wait_until("the others", lambda: b"\niron_requests_in_flight 5\n" in
+                   self.client.get("/metrics").body)
+        first.send(body[LARGE_BYTES:])
+        answer = first.answer()
+        self.assertEqual((answer.status, answer.json["repeated"]), (200, False))
+        for other in others:
+            other.join()
+        first.close()
+        self.assertEqual([(a.status, a.json["repeated"]) for a in answers], [(200, True)] * 3)
+        self.assertEqual({a.json["seal"] for a in answers}, {answer.json["seal"]})
+        self.assertEqual(self.client.engine("e")["feeds"], 1)
+
+    def test_key_is_free_after_an_upload_breaks_off(self):
+        body = bytes(2 * LARGE_BYTES)
+        with Wire(self.instance) as first:
+            first.send(request("POST", "/v1/engines/e/feed", self.instance.host,
+                               [("Content-Length", str(len(body))), ("Idempotency-Key", "k")],
+                               body[:LARGE_BYTES]))
+            wait_until("the first upload", lambda: uploads(self.client) == 1)
+        self.assertFalse(self.fed(self.client, "e", body, key="k")["repeated"])
+
     def test_empty_bodies_with_keys(self):
         first = self.fed(self.client, "e", b"", key="empty")
         again = self.fed(self.client, "e", b"", key="empty")
@@ -260,3 +316,55 @@ class Keys(FeedTest):
         self.assertEqual(report_of(first), report_of(again))
         self.assertEqual(report_of(first), report_of(self.client.engine("e")))
         self.refuses("key-reused", pack([1]), key="empty")
+
+
+class Digests(FeedTest):
+    """Content-Digest and Repr-Digest (RFC 9530)."""
+
+    @staticmethod
+    def digest(body, algorithm="sha256"):
+        return base64.b64encode(hashlib.new(algorithm, body).digest()).decode()
+
+    def feed(self, body, *headers, target="/v1/engines/e/feed", is_chunked=False):
+        framing = ("Transfer-Encoding", "chunked") if is_chunked else ("Content-Length",
+                                                                       str(len(body)))
+        return self.raw(self.instance, "POST", target, [framing, *headers],
+                        chunked(body, [1000]) if is_chunked else body)
+
+    def test_right_digests(self):
+        for body in (b"", pack([1]), bytes(63 * 4), bytes(LARGE_BYTES), bytes(1_000_000)):
+            right = self.digest(body)
+            for value in (f"sha-256=:{right}:", f"sha-512=:AAAA:, sha-256=:{right}:",
+                          f"sha-256=:{right}:;a=1 , md5=:x:", "sha-512=:AAAA:", "unixsum=30637",
+                          f"sha-256=:{right}:,sha-256=:{right}:"):
+                for name in ("Content-Digest", "repr-digest"):
+                    with self.subTest(bytes=len(body), value=value[:30], name=name):
+                        answer = self.feed(body, (name, value), is_chunked=name == "repr-digest")
+                        self.assertEqual(answer.status, 200, str(answer))
+
+    def test_wrong_digests_feed_nothing(self):
+        for body in (b"", pack([1]), bytes(LARGE_BYTES)):
+            right = self.digest(body)
+            wrong = self.digest(body + b"x")
+            for values in ([f"sha-256=:{wrong}:"], ["sha-256=:AAAA:"], ["sha-256=1"],
+                           ["sha-256=::"], [f"sha-256=:{right[:-2]}*=:"], [f"sha-256={right}"],
+                           [f"sha-512=:AAAA:,sha-256=:{wrong}:"],
+                           [f"sha-256=:{right}:", f"sha-256=:{wrong}:"]):
+                for is_chunked in (False, True):
+                    with self.subTest(bytes=len(body), values=values, is_chunked=is_chunked):
+                        before = self.client.engine("e")
+                        answer = self.feed(body, ("Idempotency-Key", "k"),
+                                           *(("Content-Digest", v) for v in values),
+                                           is_chunked=is_chunked)
+                        self.assertEqual(answer.status, 400)
+                        self.assert_problem(answer, "bad-digest", "digest|SHA-256")
+                        self.assert_unchanged(before)
+        self.assertFalse(self.fed(self.client, "e", pack([1]), key="k")["repeated"])
+
+    def test_documents(self):
+        body = b'{"name": "other", "nodes": 2}'
+        wrong = ("Content-Digest", f"sha-256=:{self.digest(b'x')}:")
+        self.assert_problem(self.feed(body, wrong, target="/v1/engines"), "bad-digest")
+        self.assertEqual(self.client.get("/v1/engines/other").status, 404)
+        right = ("Content-Digest", f"sha-256=:{self.digest(body)}:")
+        self.assertEqual(self.feed(body, right, target="/v1/engines").status, 201)

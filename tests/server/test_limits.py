@@ -6,6 +6,7 @@ nothing of them.  The tests set short timeouts.  They check that a connection en
 every read has a timeout (wire.ANSWER_S) that only a hung server reaches.
 """
 
+import select
 import time
 
 import contract
@@ -215,16 +216,20 @@ class Many(LimitTest):
         answer = self.refusal()
         return answer is not None and answer.status == 200
 
-    def refuses(self, idle, statuses):
+    def hold(self):
+        """A connection with a request whose body is incomplete."""
+        return self.wire(self.instance).send(self.post(("Content-Length", "8"), body=b"1234"))
+
+    def refuses(self, held, statuses):
         """Waits for five refusals in a row.  A connection that this test closed earlier may still
-        be counted; when its slot becomes free, one more idle connection takes it."""
+        be counted; when its slot becomes free, one more request takes it."""
         in_a_row = 0
 
         def is_refused():
             nonlocal in_a_row
             answer = self.refusal()
             if answer is not None and answer.status == 200:
-                idle.append(Wire(self.instance))
+                held.append(self.hold())
                 in_a_row = 0
                 return False
             self.assert_refusal(answer, statuses)
@@ -234,23 +239,40 @@ class Many(LimitTest):
         wait_until("refusals in a row", is_refused)
 
     def test_connection_limit(self):
-        self.begin("--max-connections", 50)
+        self.begin("--max-connections", 7)  # too few for a share of probes
         self.client.close()
-        idle = [Wire(self.instance) for _ in range(200)]
-        self.refuses(idle, (429, 503))
-        for wire in idle:
+        held = [self.hold() for _ in range(7)]
+        self.refuses(held, (503,))
+        for wire in held:
             wire.close()
         wait_until("a free connection", self.serves_again)
         self.assert_as_before()
 
+    def test_probes_have_connections_of_their_own(self):
+        self.begin("--max-connections", 32)
+        self.client.close()
+        held = []
+        wait_until("all connections of others", lambda: held.append(self.hold()) or select.select(
+            held, [], [], 0.1)[0])  # one was refused
+        for target in ("/healthz", "/readyz"):
+            self.assertEqual(self.raw(self.instance, "GET", target).status, 200)
+        answer = self.raw(self.instance, "GET", "/v1/engines")
+        self.assert_problem(answer, "busy", "token")
+
     def test_descriptor_limit_lowers_connection_limit(self):
         """With few file descriptors the server accepts fewer connections and refuses the rest."""
-        self.instance = self.serve("--header-seconds", 600, wrapper=("prlimit", "--nofile=64:64"))
-        limits = self.api(self.instance).get("/v1/info").json["limits"]
+        self.begin()
+        self.instance.wrapper = ["prlimit", "--nofile=64:64"]
+        self.instance.restart()
+        limits = self.client.get("/v1/info").json["limits"]
         self.assertEqual(limits["max_connections"], 32)
+        self.client.close()
         for _ in range(40):
+            self.hold()
+        self.assert_problem(self.raw(self.instance, "GET", "/v1/engines"), "busy")
+        for _ in range(100):  # these wait for nothing but a header
             self.wire(self.instance)
-        self.assert_refusal(self.refusal(), (503,))
+        self.assertEqual(self.raw(self.instance, "GET", "/healthz").status, 200)
 
     def test_idle_connections_time_out(self):
         self.begin("--max-connections", 20, "--header-seconds", 1)
@@ -264,15 +286,31 @@ class Many(LimitTest):
     def test_connection_limit_per_address(self):
         self.begin("--max-per-address", 10)
         self.client.close()
-        idle = [Wire(self.instance) for _ in range(12)]
-        self.refuses(idle, (429,))
+        held = [self.hold() for _ in range(10)]
+        self.refuses(held, (429,))
         with Wire(self.instance, source=("127.0.0.2", 0)) as other:  # another address
             other.send(request("GET", "/healthz", self.instance.host))
             self.assertEqual(other.answer().status, 200)
-        for wire in idle:
+        for wire in held:
             wire.close()
         wait_until("a free connection", self.serves_again)
         self.assert_as_before()
+
+    def test_silent_connections_lock_nobody_out(self):
+        """Timeouts are ten minutes here: only making room lets the others in."""
+        token_file = self.write("token", b"correct-horse-battery-staple\n")
+        token_file.chmod(0o600)
+        self.begin("--token-file", token_file, "--max-connections", 64, "--max-per-address", 32)
+        client = self.api(self.instance, token="correct-horse-battery-staple")
+        client.engine("e")  # a connection that is kept open
+        for k in range(200):
+            self.wire(self.instance, source=(f"127.0.0.{1 + k % 8}", 0))
+            if k % 2:
+                self.wire(self.instance, source=(f"127.0.0.{1 + k % 8}", 0)).send(b"GET / HT")
+            if k % 10 == 0:
+                self.assertEqual(self.raw(self.instance, "GET", "/healthz").status, 200)
+                self.fed(client, "e", pack([k]))
+        self.assertEqual(client.engine("e")["tokens"], 3 + 20)
 
     def test_upload_limit(self):
         self.begin("--max-uploads", 3)

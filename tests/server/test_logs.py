@@ -182,16 +182,21 @@ class Logs(ServerTest):
 
     def test_connection_over_the_limit(self):
         server = self.serve("--log", "json", "--max-per-address", 1)
-        client = self.api(server)
-        self.assertEqual(client.get("/v1/info").status, 200)
+        self.hold(server)
         answer = self.raw(server, "GET", "/v1/engines?x=1")
         self.assert_problem(answer, "too-many-connections")
-        event = next(e for e in self.logged(server, 2)  # in any order
-                     if e["request_id"] == answer.get("x-request-id"))
+        event = self.logged(server, 1)[0]
         self.assertEqual((event["request_id"], event["status"], event["problem"], event["path"],
                           event["route"], event["bytes_out"]),
                          (answer.get("x-request-id"), 429, "too-many-connections", "/v1/engines",
                           "none", len(answer.body)))
+
+    def test_http_2_is_not_our_fault(self):
+        server = self.serve("--log", "json")
+        with self.wire(server) as wire:
+            answer = wire.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").answer()
+        self.assert_problem(answer, "unsupported-version")
+        self.assertEqual([e["level"] for e in self.logged(server, 1)], ["warning"])
 
     def test_slow_body(self):
         server = self.serve("--log", "json", "--request-seconds", 1)
@@ -263,10 +268,10 @@ class Logs(ServerTest):
                        timeout=TIMEOUT_S)
         server = self.serve("--log", "json", "--tls-cert", cert, "--tls-key", key,
                             "--max-per-address", 1)
-        client = self.api(server, context=ssl.create_default_context(cafile=str(cert)))
-        number = client.get("/v1/info").get("x-request-id")
+        held = self.hold(server, context=ssl.create_default_context(cafile=str(cert)))
         with self.wire(server) as wire:
             wire.expect_close()
+        held.close()
         server.stop()
         events = [parsed(line) for line in server.lines]
         self.assertEqual([e["event"] for e in events if e["event"] != "request"],
@@ -274,7 +279,7 @@ class Logs(ServerTest):
         refused = next(e for e in events if e["event"] == "refused")
         self.assertEqual((refused["level"], refused["client"]), ("warning", "127.0.0.1"))
         self.assertIn("all 1 connections", refused["message"])
-        self.assertEqual([e["request_id"] for e in requests(server.lines)], [number])
+        self.assertEqual([e["path"] for e in requests(server.lines)], ["/v1/events"])
 
     def test_64_connections_at_once(self):
         server = self.serve("--log", "json", "--max-per-address", 200)

@@ -339,14 +339,35 @@ class Refused(ServerTest):
 
     def test_connections(self):
         server = self.serve("--max-connections", 8, "--max-per-address", 2)
-        first, second = self.api(server), self.api(server)
-        self.assertEqual(first.get("/healthz").status, 200)
-        self.assertEqual(second.get("/healthz").status, 200)
+        held = [self.hold(server) for _ in range(2)]
         self.assert_problem(self.raw(server, "GET", "/healthz"), "too-many-connections")
-        families = scrape(first)
-        self.assertEqual(rejected(families), {"too-many-connections": 1})
-        self.assertEqual(value(families, "iron_connections_refused_total"), 1)
+        held.pop().close()
+        first, families = self.api(server), {}
+
+        def is_served():  # when the closed connection is no longer counted
+            nonlocal families
+            answer = first.get("/metrics")
+            families = scrape(first) if answer.status == 200 else {}
+            return families
+        wait_until("a connection", is_served)
+        refused = rejected(families)["too-many-connections"]
+        self.assertEqual(value(families, "iron_connections_refused_total"), refused)
         self.assertEqual(value(families, "iron_connections"), 2)
+        dropped = value(families, "iron_connections_dropped_total")
+        other = self.api(server)
+        self.assertEqual(other.get("/healthz").status, 200)  # the first one was idle
+        self.assertEqual(value(scrape(other), "iron_connections_dropped_total"), dropped + 1)
+
+    def test_continue(self):
+        server = self.serve()
+        client = self.api(server)
+        self.created(client, "e", nodes=2)
+        with self.wire(server) as wire:
+            wire.send(request("POST", "/v1/engines/e/feed", server.host,
+                              [("Content-Length", "4"), ("Expect", "100-continue")]))
+            self.assertEqual(wire.answer().status, 100)
+            self.assertEqual(wire.send(b"1234").answer().status, 200)
+        self.assertEqual(value(scrape(client), "iron_answers_total", **{"class": "1xx"}), 1)
 
     def test_slow_headers_and_bodies(self):
         server = self.serve("--header-seconds", 1, "--request-seconds", 1)

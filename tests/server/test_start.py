@@ -15,6 +15,53 @@ from serving import NotServing, Server
 TOKEN = b"0123456789abcdef0123456789abcdef\n"
 
 
+def make_certificate(folder, *options, name="cert"):
+    """A certificate for localhost and its key, of 2048 bits, for two days unless told."""
+    cert, key = folder / f"{name}.pem", folder / f"{name}-key.pem"
+    options = options or ("-newkey", "rsa:2048", "-days", "2")
+    subprocess.run(["openssl", "req", "-x509", "-nodes", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert,
+                    *options], check=True, capture_output=True, timeout=TIMEOUT_S)
+    return cert, key
+
+
+class Warnings(ServerTest):
+    """What is dangerous is served, and said."""
+
+    def warned(self, *options):
+        server = self.serve(*options)
+        server.stop()
+        return [line for line in server.lines if not line.endswith("stopping")
+                and "iron: serving" not in line]
+
+    def test_tokens(self):
+        for text, count in ((b"short", 1), (b"0123456789abcdef", 0), (TOKEN, 0),
+                            (b"short read\nbrief read\n0123456789abcdef admin\n", 2)):
+            path = self.write("token", text)
+            path.chmod(0o600)
+            said = self.warned("--token-file", path)
+            self.assertEqual(len(said), bool(count), said)
+            if said:
+                self.assertRegex(said[0], f"^iron: {count} tokens? (is|are) shorter than 16")
+
+    def test_writable_directory(self):
+        self.assertEqual(self.warned(), [])
+        (self.dir / "data").chmod(0o777)
+        self.assertRegex("\n".join(self.warned()), "^iron: every user can write to .*data")
+
+    def test_certificates(self):
+        good = make_certificate(self.dir)
+        self.assertEqual(self.warned("--tls-cert", good[0], "--tls-key", good[1]), [])
+        weak = make_certificate(self.dir, "-newkey", "rsa:1024", "-days", "2", name="weak")
+        said = self.warned("--tls-cert", weak[0], "--tls-key", weak[1])
+        self.assertRegex("\n".join(said), r"^iron: certificate \S+ has a weak key of 1024 bits$")
+        old = self.dir / "old.pem"
+        subprocess.run(["openssl", "x509", "-in", good[0], "-signkey", good[1], "-days", "-1",
+                        "-out", old], check=True, capture_output=True, timeout=TIMEOUT_S)
+        said = self.warned("--tls-cert", old, "--tls-key", good[1])
+        self.assertRegex("\n".join(said), r"^iron: certificate \S+ has expired")
+
+
 class Refusals(ServerTest):
     def refused(self, *options, says, data="data", listen="127.0.0.1:0"):
         """One line, exit 2, no port."""
@@ -49,10 +96,24 @@ class Refusals(ServerTest):
     def test_second_server_on_the_same_data(self):
         first = self.serve()
         self.created(self.api(first), "e", nodes=1)
-        self.refused(says="data|open|server|another")
+        self.refused(says="in use by another iron serve, process")
+        (first.data / "lock").unlink()  # the directory itself is locked too
+        self.refused(says="in use by another iron serve")
         self.assertEqual(self.fed(self.api(first), "e", pack([1]))["tokens"], 1)
         first.kill()
         first.start()  # a lock ends with its process
+
+    def test_few_descriptors(self):
+        """The advice is about them, not about the disk."""
+        for limit in range(12, 30):
+            server = self.server(wrapper=("prlimit", f"--nofile={limit}:{limit}"),
+                                 data=f"data{limit}")
+            try:
+                server.start()
+            except NotServing as why:
+                self.assertNotIn("repair", str(why))
+            else:
+                server.stop()
 
     def test_newer_database(self):
         self.filled()
@@ -227,11 +288,7 @@ class Refusals(ServerTest):
 class Tls(ServerTest):
     def setUp(self):
         super().setUp()
-        self.cert, self.key = self.dir / "cert.pem", self.dir / "key.pem"
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
-                        "-subj", "/CN=localhost", "-addext",
-                        "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", self.key, "-out",
-                        self.cert], check=True, capture_output=True, timeout=TIMEOUT_S)
+        self.cert, self.key = make_certificate(self.dir)
         self.instance = self.serve("--tls-cert", self.cert, "--tls-key", self.key)
         self.context = ssl.create_default_context(cafile=str(self.cert))
 

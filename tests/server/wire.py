@@ -73,6 +73,9 @@ class Wire:
     def close(self):
         self.socket.close()
 
+    def fileno(self):
+        return self.socket.fileno()
+
     def reset(self):
         """Closes with RST instead of FIN, as a client that disappears."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")

@@ -229,12 +229,15 @@ static const iron__route test_routes[] = {
     {.method = "GET", .pattern = "/run-down", .query = "n", .end = run_down},
     {.method = "GET", .pattern = "/flood", .end = flood},
     {.method = "POST", .pattern = "/parse", .body = IRON_BODY_JSON, .end = parse},
-    {.method = "POST", .pattern = "/meet", .body = IRON_BODY_JSON, .end = meet}};
+    {.method = "POST", .pattern = "/meet", .body = IRON_BODY_JSON, .end = meet},
+    {.method = "GET", .pattern = "/probe", .is_open = true, .is_probe = true, .end = hello}};
 
 #define ROUTE(k) &test_routes[k]
-const iron__route *const iron__routes[] = {ROUTE(0),  ROUTE(1),  ROUTE(2), ROUTE(3), ROUTE(4),
-                                           ROUTE(5),  ROUTE(6),  ROUTE(7), ROUTE(8), ROUTE(9),
-                                           ROUTE(10), ROUTE(11), NULL};
+const iron__route *const iron__routes[] = {ROUTE(0),  ROUTE(1),  ROUTE(2),  ROUTE(3), ROUTE(4),
+                                           ROUTE(5),  ROUTE(6),  ROUTE(7),  ROUTE(8), ROUTE(9),
+                                           ROUTE(10), ROUTE(11), ROUTE(12), NULL};
+
+#define LISTEN(text) .listens = (const char *const[]){text}, .listen_count = 1
 
 /* A server for one test, on any free port. */
 typedef struct fixture {
@@ -244,11 +247,15 @@ typedef struct fixture {
 } fixture;
 
 static inline void fixture_start(fixture *f, iron_server_options options) {
+    static const char *const any_port[] = {"127.0.0.1:0"};
     iron_error err;
     const char *url;
 
     options.struct_size = sizeof options;
-    options.listen = options.listen ? options.listen : "127.0.0.1:0";
+    if (options.listen_count == 0) {
+        options.listens = any_port;
+        options.listen_count = 1;
+    }
     assert_ok(start_with_clock(&options, test_clock, TEST_TICK_MS, &f->server, &err), &err);
     url = iron_server_url(f->server);
     f->port = (uint16_t)atoi(strrchr(url, ':') + 1);

@@ -6,6 +6,7 @@
  */
 #include "support.h"
 
+#include "core/sha256.h"
 #include "io/remote_internal.h"
 
 #if __has_include(<curl/curl.h>)

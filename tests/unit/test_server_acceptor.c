@@ -285,6 +285,19 @@ static void await_answer(const fixture *f, const char *from, unsigned status) {
     fail_msg("no answer with %u came", status);
 }
 
+#define BODY "POST /count HTTP/1.1\r\n" HOST "Content-Length: 9\r\n\r\n"
+
+/* A connection with a request whose body never ends. */
+static int hold(const fixture *f, const char *from) {
+    unsigned before = atomic_load(&f->server->in_flight);
+    int fd = dial_from(f, from);
+
+    assert_true(say(fd, BODY));
+    for (int k = 0; k < 30000 && atomic_load(&f->server->in_flight) == before; k++)
+        nap_ms(1);
+    return fd;
+}
+
 static void test_too_many(void **state) {
     fixture f;
     int held[6], extra;
@@ -293,23 +306,14 @@ static void test_too_many(void **state) {
     (void)state;
     fixture_start(&f, (iron_server_options){
                           .max_connections = 6, .max_per_address = 4, .header_seconds = 600});
-    for (int k = 0; k < 4; k++) { /* two idle ones after a request, two that never asked */
-        held[k] = dial(&f);
-        if (k < 2) {
-            assert_true(say(held[k], GOOD));
-            free(hear_one(held[k]));
-        }
-    }
+    for (int k = 0; k < 4; k++)
+        held[k] = hold(&f, NULL);
     expect(&f, GOOD, 429, "too-many-connections");
-    held[4] = dial_from(&f, "127.0.0.2");
-    held[5] = dial_from(&f, "127.0.0.3");
-    assert_true(say(held[5], GOOD));
-    answer = hear_one(held[5]);
-    assert_answer(answer, 200, NULL);
-    free(answer);
-    expect(&f, GOOD, 503, "Retry-After: ");
-    extra = dial(&f); /* it sends nothing and still gets a response */
+    held[4] = hold(&f, "127.0.0.2");
+    held[5] = hold(&f, "127.0.0.3");
+    extra = dial_from(&f, "127.0.0.4"); /* it sends nothing and still gets a response */
     answer = hear_later(extra, 100);
+    assert_answer(answer, 503, "Retry-After: ");
     assert_answer(answer, 503, "\"urn:iron:problem:busy\"");
     free(answer);
     close(extra);
@@ -329,10 +333,8 @@ static void test_flood(void **state) {
     int keeper;
 
     (void)state;
-    fixture_start(&f, (iron_server_options){.max_connections = 1, .max_per_address = 1});
-    keeper = dial(&f);
-    assert_true(say(keeper, GOOD));
-    free(hear_one(keeper));
+    fixture_start(&f, (iron_server_options){.max_connections = 1, .max_per_address = 2});
+    keeper = hold(&f, NULL);
     for (size_t k = 0; k < COUNT(fds); k++)
         fds[k] = dial(&f);
     for (size_t k = 0; k < COUNT(fds); k++) {
@@ -346,6 +348,104 @@ static void test_flood(void **state) {
     }
     assert_true(answered >= 60);
     close(keeper);
+    await_answer(&f, NULL, 200);
+    fixture_stop(&f);
+}
+
+/* Those that wait for a header give way, the oldest first: silent ones, those with half a header,
+ * and at last those that wait for the next request. Requests in progress do not. */
+static void test_waiting_connections_give_way(void **state) {
+    static const char *const sources[] = {NULL, "127.0.0.2"};
+
+    (void)state;
+    for (size_t source = 0; source < COUNT(sources); source++) { /* who is full: it, all */
+        int idle, silent, half, busy;
+        char *answer;
+        fixture f;
+
+        fixture_start(&f, (iron_server_options){.max_connections = source ? 4 : 100,
+                                                .max_per_address = source ? 100 : 4,
+                                                .header_seconds = 600});
+        busy = hold(&f, NULL);
+        idle = dial(&f);
+        assert_true(say(idle, GOOD));
+        free(hear_one(idle));
+        silent = dial(&f);
+        half = dial(&f);
+        assert_true(say(half, "GET /he"));
+        for (int k = 0; k < 3; k++) {
+            int fd = dial_from(&f, sources[source]), more;
+
+            assert_true(say(fd, GOOD));
+            more = dial_from(&f, sources[source]);
+            answer = hear_one(fd);
+            assert_answer(answer, 200, "hello");
+            free(answer);
+            close(more);
+            close(fd);
+        }
+        answer = hear_all(silent);
+        assert_string_equal(answer, "");
+        free(answer);
+        close(silent);
+        close(half);
+        close(idle);
+        assert_true(say(busy, "123456789"));
+        answer = hear_one(busy);
+        assert_answer(answer, 200, "bytes");
+        free(answer);
+        close(busy);
+        assert_true(atomic_load(&f.server->dropped_connections) >= 1);
+        for (int k = 0; k < 30000 && atomic_load(&f.server->connections) > 0; k++)
+            nap_ms(1);
+        assert_int_equal(atomic_load(&f.server->connections), 0);
+        fixture_stop(&f);
+    }
+}
+
+/* Connections that are kept open after a response give way too, and are counted once. */
+static void test_idle_connections_give_way(void **state) {
+    int fds[40];
+    fixture f;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){.max_connections = 3, .header_seconds = 600});
+    for (size_t k = 0; k < COUNT(fds); k++) {
+        char *answer;
+
+        fds[k] = dial(&f);
+        assert_true(say(fds[k], GOOD));
+        answer = hear_one(fds[k]);
+        assert_answer(answer, 200, "hello");
+        free(answer);
+    }
+    for (size_t k = 0; k + 3 < COUNT(fds); k++) {
+        char *answer = hear_all(fds[k]);
+
+        assert_string_equal(answer, "");
+        free(answer);
+    }
+    for (size_t k = 0; k < COUNT(fds); k++)
+        close(fds[k]);
+    for (int k = 0; k < 30000 && atomic_load(&f.server->connections) > 0; k++)
+        nap_ms(1);
+    assert_int_equal(atomic_load(&f.server->connections), 0);
+    fixture_stop(&f);
+}
+
+/* Seven of eight connections are for requests without a token. */
+static void test_share_of_strangers(void **state) {
+    int held[7];
+    fixture f;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){.max_connections = 8, .header_seconds = 600});
+    for (size_t k = 0; k < COUNT(held); k++)
+        held[k] = hold(&f, NULL);
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", 503, "busy");
+    expect(&f, "GET /probe HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n", 200, "hello");
+    for (size_t k = 0; k < COUNT(held); k++)
+        close(held[k]);
     await_answer(&f, NULL, 200);
     fixture_stop(&f);
 }
@@ -394,18 +494,18 @@ static void test_limits(void **state) {
     (void)state;
     inet_pton(AF_INET, "10.0.0.1", &four.sin_addr);
     assert_ok(limits_init(&l, 5, 2, &err), &err);
-    assert_int_equal(limits_add(&l, (void *)&four), LIMIT_OK);
-    assert_int_equal(limits_add(&l, (void *)&mapped), LIMIT_OK);
-    assert_int_equal(limits_add(&l, (void *)&four), LIMIT_ADDRESS);
-    assert_int_equal(limits_add(&l, (void *)&six), LIMIT_OK);
-    assert_int_equal(limits_add(&l, (void *)&near), LIMIT_OK);
-    assert_int_equal(limits_add(&l, (void *)&six), LIMIT_ADDRESS);
-    assert_int_equal(limits_add(&l, (void *)&far), LIMIT_OK);
-    assert_int_equal(limits_add(&l, (void *)&far), LIMIT_ALL);
-    limits_remove(&l, (void *)&mapped);
-    assert_int_equal(limits_add(&l, (void *)&four), LIMIT_OK);
-    limits_remove(&l, (void *)&six);
-    limits_remove(&l, (void *)&six);
+    assert_int_equal(limits_add(&l, address_key((void *)&four)), LIMIT_OK);
+    assert_int_equal(limits_add(&l, address_key((void *)&mapped)), LIMIT_OK);
+    assert_int_equal(limits_add(&l, address_key((void *)&four)), LIMIT_ADDRESS);
+    assert_int_equal(limits_add(&l, address_key((void *)&six)), LIMIT_OK);
+    assert_int_equal(limits_add(&l, address_key((void *)&near)), LIMIT_OK);
+    assert_int_equal(limits_add(&l, address_key((void *)&six)), LIMIT_ADDRESS);
+    assert_int_equal(limits_add(&l, address_key((void *)&far)), LIMIT_OK);
+    assert_int_equal(limits_add(&l, address_key((void *)&far)), LIMIT_ALL);
+    limits_remove(&l, address_key((void *)&mapped));
+    assert_int_equal(limits_add(&l, address_key((void *)&four)), LIMIT_OK);
+    limits_remove(&l, address_key((void *)&six));
+    limits_remove(&l, address_key((void *)&six));
     assert_int_equal(l.all, 3);
     limits_deinit(&l);
 }
@@ -425,17 +525,17 @@ static void test_limits_at_random(void **state) {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(who * 7919u)};
 
         if (rng_next(&r) >> 63) {
-            limit_result expected = all == 200        ? LIMIT_ALL
-                                    : count[who] >= 3 ? LIMIT_ADDRESS
-                                                      : LIMIT_OK;
+            limit_result expected = count[who] >= 3 ? LIMIT_ADDRESS
+                                    : all == 200    ? LIMIT_ALL
+                                                    : LIMIT_OK;
 
-            assert_int_equal(limits_add(&l, (void *)&a), expected);
+            assert_int_equal(limits_add(&l, address_key((void *)&a)), expected);
             if (expected == LIMIT_OK) {
                 count[who]++;
                 all++;
             }
         } else if (count[who] > 0) {
-            limits_remove(&l, (void *)&a);
+            limits_remove(&l, address_key((void *)&a));
             count[who]--;
             all--;
         }
@@ -446,12 +546,21 @@ static void test_limits_at_random(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_requests), cmocka_unit_test(test_second_requests),
-        cmocka_unit_test(test_good_requests),  cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_slow_headers),   cmocka_unit_test(test_late_headers),
-        cmocka_unit_test(test_idle),           cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_flood),          cmocka_unit_test(test_lost_connections),
-        cmocka_unit_test(test_limits),         cmocka_unit_test(test_limits_at_random),
+        cmocka_unit_test(test_first_requests),
+        cmocka_unit_test(test_second_requests),
+        cmocka_unit_test(test_good_requests),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_slow_headers),
+        cmocka_unit_test(test_late_headers),
+        cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_flood),
+        cmocka_unit_test(test_lost_connections),
+        cmocka_unit_test(test_waiting_connections_give_way),
+        cmocka_unit_test(test_idle_connections_give_way),
+        cmocka_unit_test(test_share_of_strangers),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_limits_at_random),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_server_access.c: which hosts, origins, token files and tokens are accepted, and what a
- * ticket allows. The test controls the tickets' clock.
+ * test_server_access.c: which hosts, origins, token files and tokens are accepted, what a token and
+ * a ticket allow, and when wrong tokens must wait. The test controls the clock.
  */
+#include "server/access.c"
 #include "server/request.c"
 #include "support.h"
 
-static const iron_server loopback = {.host = "127.0.0.1", .is_loopback = true};
+static iron__listener at_loopback = {.host = "127.0.0.1"}, at_all = {.host = "0.0.0.0"};
+static const iron_server loopback = {
+    .listeners = &at_loopback, .listener_count = 1, .is_loopback = true};
 
 /* The problem kind for a request with these fields; NULL fields are omitted. */
 static const char *kind_of(const iron_server *server, const char *method, const char *host,
@@ -47,7 +50,7 @@ static void test_loopback_names(void **state) {
 static void test_further_names(void **state) {
     static const char *const more[] = {"iron.example", "[fd00::1]"};
     iron_server local = loopback;
-    iron_server public = {.is_tls = true, .host = "0.0.0.0"};
+    iron_server public = {.is_tls = true, .listeners = &at_all, .listener_count = 1};
 
     (void)state;
     local.options.hosts = more;
@@ -108,8 +111,8 @@ static void test_host_syntax(void **state) {
 
 /* Tokens */
 
-static iron_status read_token(const folder *f, const char *text, size_t bytes, mode_t mode,
-                              char token[IRON_AUTH_TOKEN_SIZE], iron_error *err) {
+static iron_status read_auth_token(const folder *f, const char *text, size_t bytes, mode_t mode,
+                                   char token[IRON_AUTH_TOKEN_SIZE], iron_error *err) {
     file_name name = name_in(f, "token");
 
     unlink(name.path);
@@ -122,7 +125,7 @@ static void accepted(const folder *f, const char *text, const char *expected) {
     char token[IRON_AUTH_TOKEN_SIZE] = "";
     iron_error err;
 
-    assert_ok(read_token(f, text, strlen(text), 0600, token, &err), &err);
+    assert_ok(read_auth_token(f, text, strlen(text), 0600, token, &err), &err);
     assert_string_equal(token, expected);
 }
 
@@ -131,7 +134,7 @@ static void refused(const folder *f, const char *text, size_t bytes, mode_t mode
     char token[IRON_AUTH_TOKEN_SIZE] = "";
     iron_error err;
 
-    assert_refused(read_token(f, text, bytes, mode, token, &err), IRON_E_ARG, &err);
+    assert_refused(read_auth_token(f, text, bytes, mode, token, &err), IRON_E_ARG, &err);
     assert_says(&err, word);
     assert_string_equal(token, "");
 }
@@ -166,32 +169,169 @@ static void test_token_files(void **state) {
     folder_remove(&f);
 }
 
-static bool admits(const iron_server *server, const char *authorization) {
-    return is_authorized(server,
-                         authorization ? iron__text_of(authorization) : (iron__text){NULL, 0});
+/* The tokens of a file with this text. */
+static iron_status read_tokens(const char *text, size_t bytes, iron__tokens **tokens,
+                               iron_error *err) {
+    iron_status status;
+    file_name name;
+    folder f;
+
+    folder_make(&f);
+    name = name_in(&f, "token");
+    file_write(name.path, text, bytes);
+    assert_int_equal(chmod(name.path, 0600), 0);
+    status = iron__tokens_read(name.path, tokens, err);
+    folder_remove(&f);
+    return status;
+}
+
+static bool admits_bytes(iron__tokens *tokens, iron__request *req, const char *text, size_t bytes) {
+    iron_server server = {.options = {.token_file = tokens ? "token" : NULL},
+                          .tokens_lock = PTHREAD_MUTEX_INITIALIZER,
+                          .tokens = tokens};
+    bool is_admitted;
+
+    *req = (iron__request){.server = &server};
+    is_admitted = !iron__access_check(req, (iron__text){text, bytes}, NULL).kind;
+    req->server = NULL;
+    return is_admitted;
+}
+
+static bool admits(iron__tokens *tokens, const char *authorization) {
+    iron__request req;
+
+    return admits_bytes(tokens, &req, authorization, authorization ? strlen(authorization) : 0);
 }
 
 static void test_tokens(void **state) {
-    static const iron_server none, token = {.token_bytes = 6, .token = "s3cret"};
     char large[IRON_AUTH_TOKEN_MAX + 20];
+    iron__tokens *token;
+    iron__request req;
+    iron_error err;
 
     (void)state;
-    assert_true(admits(&none, NULL));
-    assert_true(admits(&token, "Bearer s3cret"));
-    assert_true(admits(&token, "bEARER   s3cret"));
-    assert_false(admits(&token, NULL));
-    assert_false(admits(&token, ""));
-    assert_false(admits(&token, "Bearer"));
-    assert_false(admits(&token, "Bearer "));
-    assert_false(admits(&token, "Bearer s3cre"));
-    assert_false(admits(&token, "Bearer s3crets"));
-    assert_false(admits(&token, "Bearer S3cret"));
-    assert_false(admits(&token, "Basic s3cret"));
-    assert_false(admits(&token, "s3cret"));
-    assert_false(admits(&token, "Bearer s3cret x"));
+    assert_ok(read_tokens("s3cret\n", 7, &token, &err), &err);
+    assert_int_equal(token->weak, 1);
+    assert_true(admits(NULL, NULL));
+    assert_true(admits(token, "Bearer s3cret"));
+    assert_true(admits(token, "bEARER   s3cret"));
+    assert_false(admits(token, NULL));
+    assert_false(admits(token, ""));
+    assert_false(admits(token, "Bearer"));
+    assert_false(admits(token, "Bearer "));
+    assert_false(admits(token, "Bearer s3cre"));
+    assert_false(admits(token, "Bearer s3crets"));
+    assert_false(admits(token, "Bearer S3cret"));
+    assert_false(admits(token, "Basic s3cret"));
+    assert_false(admits(token, "s3cret"));
+    assert_false(admits(token, "Bearer s3cret x"));
     snprintf(large, sizeof large, "Bearer s3cret%0*d", (int)IRON_AUTH_TOKEN_MAX, 0);
-    assert_false(admits(&token, large));
-    assert_false(is_authorized(&token, (iron__text){"Bearer s3cret\0", 14}));
+    assert_false(admits(token, large));
+    assert_false(admits_bytes(token, &req, "Bearer s3cret\0", 14));
+    iron__tokens_destroy(token);
+}
+
+/* May the token use a route with this role for this engine? NULL: the token is unknown. */
+static const char *allowed(iron__tokens *tokens, const char *authorization, iron__role role,
+                           const char *engine) {
+    iron__route route = {.role = role};
+    const char *kind = "unknown";
+    iron__request req;
+
+    if (admits_bytes(tokens, &req, authorization, strlen(authorization))) {
+        req.route = &route;
+        req.variable = engine;
+        kind = iron__access_allows(&req).kind;
+    }
+    return kind ? kind : "yes";
+}
+
+static void test_roles(void **state) {
+    static const char text[] =
+        "# who may do what\r\n\n"
+        "looks read\r\n"
+        "  feeds\tfeed\tteam-*  \n"
+        "rules admin\n"
+        "sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD read a?c\n"
+        "#commented admin";
+    static const struct {
+        const char *token;
+        iron__role role;
+        const char *engine, *answer;
+    } rows[] = {{"Bearer looks", IRON_ROLE_READ, "any", "yes"},
+                {"Bearer looks", IRON_ROLE_READ, "", "yes"},
+                {"Bearer looks", IRON_ROLE_FEED, "any", "forbidden"},
+                {"Bearer feeds", IRON_ROLE_FEED, "team-7", "yes"},
+                {"Bearer feeds", IRON_ROLE_FEED, "", "yes"},
+                {"Bearer feeds", IRON_ROLE_FEED, "team", "forbidden"},
+                {"Bearer feeds", IRON_ROLE_ADMIN, "team-7", "forbidden"},
+                {"Bearer rules", IRON_ROLE_ADMIN, "any", "yes"},
+                {"Bearer abc", IRON_ROLE_READ, "abc", "yes"},
+                {"Bearer abc", IRON_ROLE_READ, "abcd", "forbidden"},
+                {"Bearer #commented", IRON_ROLE_READ, "", "unknown"},
+                {"Bearer sha256:BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD",
+                 IRON_ROLE_READ, "", "unknown"}};
+    iron__tokens *tokens;
+    iron_error err;
+
+    (void)state;
+    assert_ok(read_tokens(text, sizeof text - 1, &tokens, &err), &err);
+    assert_int_equal(tokens->count, 4);
+    assert_int_equal(tokens->weak, 3);
+    for (size_t k = 0; k < COUNT(rows); k++)
+        assert_string_equal(allowed(tokens, rows[k].token, rows[k].role, rows[k].engine),
+                            rows[k].answer);
+    iron__tokens_destroy(tokens);
+    assert_ok(read_tokens("#not-a-comment-alone", 20, &tokens, &err), &err);
+    assert_string_equal(allowed(tokens, "Bearer #not-a-comment-alone", IRON_ROLE_ADMIN, "e"),
+                        "yes");
+    iron__tokens_destroy(tokens);
+}
+
+static void test_wrong_token_files(void **state) {
+    static const struct {
+        const char *text, *word;
+    } rows[] = {{"", "empty"},
+                {"\n\n", "empty"},
+                {"# nothing\n# here\n", "empty"},
+                {"secret1\nsecret2\n", "line 1: write TOKEN ROLE"},
+                {"secret1 read\nsecret2\n", "line 2: write TOKEN ROLE"},
+                {"secret1 reads\n", "line 1: the role"},
+                {"secret1 read * x\n", "line 1: write TOKEN ROLE"},
+                {"caf\xc3\xa9 read\n", "visible ASCII"},
+                {"sha256:12 read\n", "64 hexadecimal"},
+                {"secret1 read aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+                 "longer than a name"}};
+    iron__tokens *tokens;
+    iron_error err;
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        assert_refused(read_tokens(rows[k].text, strlen(rows[k].text), &tokens, &err), IRON_E_ARG,
+                       &err);
+        assert_says(&err, rows[k].word);
+        assert_null(strstr(err.text, "secret"));
+        assert_null(tokens);
+    }
+    assert_refused(read_tokens("a\0b", 3, &tokens, &err), IRON_E_ARG, &err);
+}
+
+/* An address may be wrong WRONG_FREE times, then once in a period; others are not affected. */
+static void test_wrong_tokens_wait(void **state) {
+    static iron__guesses guesses;
+    uint64_t now = UINT64_C(5000000000000);
+
+    (void)state;
+    for (uint64_t k = 0; k < WRONG_FREE; k++)
+        assert_false(is_too_early(&guesses, 1, now));
+    for (uint64_t k = 0; k < 100; k++)
+        assert_true(is_too_early(&guesses, 1, now));
+    assert_false(is_too_early(&guesses, 2, now));
+    assert_false(is_too_early(&guesses, 1, now + WRONG_PERIOD_NS));
+    assert_true(is_too_early(&guesses, 1, now + WRONG_PERIOD_NS));
+    assert_false(is_too_early(&guesses, 1, now + 100 * WRONG_PERIOD_NS));
+    for (uint64_t key = 3; key < 100000; key++) /* more than there is room for */
+        assert_false(is_too_early(&guesses, key, now));
 }
 
 /* Tickets */
@@ -299,6 +439,9 @@ int main(void) {
         cmocka_unit_test(test_host_syntax),
         cmocka_unit_test(test_token_files),
         cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_roles),
+        cmocka_unit_test(test_wrong_token_files),
+        cmocka_unit_test(test_wrong_tokens_wait),
         cmocka_unit_test(test_ticket_is_good_once),
         cmocka_unit_test(test_ticket_is_good_for_a_minute),
         cmocka_unit_test(test_oldest_ticket_is_replaced),

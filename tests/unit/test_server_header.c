@@ -187,6 +187,52 @@ static void test_end_is_found(void **state) {
     }
 }
 
+/* The problem of a header with these two digests, "none" or "sha-256". */
+static const char *digest_kind(const char *content, const char *repr, unsigned char digest[32]) {
+    iron__header header = {.count = 0};
+    bool has_digest;
+    const char *kind;
+
+    if (content)
+        iron__header_add(&header, iron__text_of("content-digest"), iron__text_of(content));
+    if (repr)
+        iron__header_add(&header, iron__text_of("Repr-Digest"), iron__text_of(repr));
+    kind = iron__header_digest(&header, digest, &has_digest).kind;
+    return kind ? kind : has_digest ? "sha-256" : "none";
+}
+
+/* With the example of RFC 9530: {"hello": "world"} and a line feed. */
+static void test_digests(void **state) {
+#define RIGHT "sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg=:"
+#define OTHER "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:"
+    static const struct {
+        const char *content, *repr, *kind;
+    } rows[] = {{NULL, NULL, "none"},
+                {"", "", "none"},
+                {"sha-512=:AAAA:", "md5=x,unixsum=1", "none"},
+                {RIGHT, NULL, "sha-256"},
+                {NULL, RIGHT, "sha-256"},
+                {RIGHT, RIGHT ", " RIGHT, "sha-256"},
+                {"sha-512=:AAAA:,\t" RIGHT ";a;b=c,id-sha-256=:x:", NULL, "sha-256"},
+                {RIGHT, OTHER, "bad-digest"},
+                {RIGHT "," OTHER, NULL, "bad-digest"},
+                {"sha-256", NULL, "none"},
+                {"sha-256=", NULL, "bad-digest"},
+                {"sha-256=:", NULL, "bad-digest"},
+                {"sha-256=::", NULL, "bad-digest"},
+                {"sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg:", NULL, "bad-digest"},
+                {"sha-256=:RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8Fab-g=:", NULL, "bad-digest"}};
+    unsigned char digest[32], expected[32];
+
+    (void)state;
+    iron__sha256("{\"hello\": \"world\"}\n", 19, expected);
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        assert_string_equal(digest_kind(rows[k].content, rows[k].repr, digest), rows[k].kind);
+        if (strcmp(rows[k].kind, "sha-256") == 0)
+            assert_memory_equal(digest, expected, sizeof digest);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_headers),
@@ -196,6 +242,7 @@ int main(void) {
         cmocka_unit_test(test_hosts_and_repeated_fields),
         cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_end_is_found),
+        cmocka_unit_test(test_digests),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,8 +27,9 @@ static const char *own_number(void) {
 static void test_addresses(void **state) {
     static const char *const bad[] = {
         "",      "8080",   ":8080", "127.0.0.1", "127.0.0.1:",    "127.0.0.1:x", "127.0.0.1:65536",
-        "a.b:1", "::1:80", "[::1]", "[::1:80",   "[127.0.0.1]:1", "1.2.3:4",     "127.0.0.1:-1"};
-    iron_server at = {0};
+        "a.b:1", "::1:80", "[::1]", "[::1:80",   "[127.0.0.1]:1", "1.2.3:4",     "127.0.0.1:-1",
+        "unix:"};
+    iron__listener at = {0};
     iron_error err;
     int fd;
 
@@ -43,15 +44,49 @@ static void test_addresses(void **state) {
     assert_true(at.is_loopback);
     assert_ok(parse_address(&at, "localhost:0", &err), &err);
     assert_true(at.is_loopback);
-    assert_ok(open_socket(&at, &err), &err);
+    assert_ok(open_socket(&at, 0, false, &err), &err);
     assert_non_null(strstr(at.url, "http://127.0.0.1:"));
     assert_null(strstr(at.url, ":0"));
-    fd = at.listen_fd;
-    at.listen_fd = -1;
-    assert_refused(open_socket(&at, &err), IRON_E_IO, &err);
+    fd = at.fd;
+    at.fd = -1;
+    assert_refused(open_socket(&at, 0, false, &err), IRON_E_IO, &err);
     assert_says(&err, "another port");
-    assert_int_equal(at.listen_fd, -1);
+    assert_int_equal(at.fd, -1);
     close(fd);
+}
+
+static void test_paths(void **state) {
+    iron__listener first = {0}, second = {0};
+    char text[500], *path = text + 5;
+    struct stat info;
+    iron_error err;
+    folder f;
+    int fd;
+
+    (void)state;
+    folder_make(&f);
+    snprintf(text, sizeof text, "unix:%s", name_in(&f, "socket").path);
+    assert_ok(parse_address(&first, text, &err), &err);
+    assert_true(first.is_loopback);
+    assert_ok(open_socket(&first, 0, true, &err), &err);
+    assert_string_equal(first.url, text);
+    assert_int_equal(stat(path, &info), 0);
+    assert_true(S_ISSOCK(info.st_mode));
+    assert_int_equal(info.st_mode & 0007, 0);
+    assert_ok(parse_address(&second, text, &err), &err);
+    assert_refused(open_socket(&second, 0, false, &err), IRON_E_IO, &err); /* it is in use */
+    close(first.fd);
+    assert_ok(open_socket(&second, 0, false, &err), &err); /* what a crash left is replaced */
+    iron__listeners_close(&(iron_server){.listeners = &second, .listener_count = 1});
+    assert_int_equal(stat(path, &info), -1);
+    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    close(fd);
+    assert_refused(open_socket(&second, 0, false, &err), IRON_E_IO, &err); /* a file is not */
+    assert_int_equal(stat(path, &info), 0);
+    memset(path, 'x', sizeof text - 6);
+    text[sizeof text - 1] = '\0';
+    assert_refused(parse_address(&first, text, &err), IRON_E_ARG, &err);
+    folder_remove(&f);
 }
 
 static void test_empty_environment(void **state) {
@@ -131,7 +166,7 @@ static int socket_at(const char *address, int type, bool listens) {
 }
 
 static void test_adopted(void **state) {
-    iron_server server = {0};
+    iron__listener server = {0};
     int fd = socket_at("127.0.0.1", SOCK_STREAM, true);
 
     (void)state;
@@ -140,8 +175,7 @@ static void test_adopted(void **state) {
     assert_string_equal(server.host, "127.0.0.1");
     assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-    server.is_tls = true;
-    write_url(&server);
+    write_url(&server, true);
     assert_int_equal(strncmp(server.url, "https://127.0.0.1:", 18), 0);
     close(fd);
     fd = socket_at("0.0.0.0", SOCK_STREAM, true);
@@ -151,7 +185,7 @@ static void test_adopted(void **state) {
 }
 
 static void assert_not_adopted(int fd, const char *word) {
-    iron_server server = {0};
+    iron__listener server = {0};
     iron_error err;
 
     assert_refused(adopt_socket(&server, fd, &err), IRON_E_ARG, &err);
@@ -176,7 +210,7 @@ int main(void) {
         cmocka_unit_test(test_addresses),     cmocka_unit_test(test_empty_environment),
         cmocka_unit_test(test_all_variables), cmocka_unit_test(test_other_process),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_adopted),
-        cmocka_unit_test(test_not_adopted),
+        cmocka_unit_test(test_not_adopted),   cmocka_unit_test(test_paths),
     };
 
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)

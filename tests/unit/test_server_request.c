@@ -411,6 +411,53 @@ static void test_chunks_beyond_limits(void **state) {
     fixture_stop(&f);
 }
 
+/* Chunks that cannot be read, or should not be, get a problem and not libmicrohttpd's page. */
+static void test_malformed_chunks(void **state) {
+    static const struct {
+        const char *text;
+        size_t bytes;
+    } rows[] = {
+#define CHUNKS(text) {text, sizeof text - 1}
+        CHUNKS("4;a=\0b\r\nabcd\r\n0\r\n\r\n"),         CHUNKS("4;a=\rb\r\nabcd\r\n0\r\n\r\n"),
+        CHUNKS("4;\x7f\r\nabcd\r\n0\r\n\r\n"),          CHUNKS("4\nabcd\r\n0\r\n\r\n"),
+        CHUNKS("4\r\nabcd\r\n2;\r\r\nab\r\n0\r\n\r\n"), CHUNKS("zz\r\nabcd\r\n0\r\n\r\n"),
+        CHUNKS("fffffffffffffffff\r\nabcd\r\n"),        CHUNKS("4\r\nabcde\r\n0\r\n\r\n"),
+#undef CHUNKS
+    };
+    static const char head[] = "POST /count HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n";
+    size_t large = 200000;
+    char *text = grab(large + 1000);
+    fixture f;
+
+    (void)state;
+    fixture_start(&f, (iron_server_options){0});
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        memcpy(text, head, sizeof head - 1);
+        memcpy(text + sizeof head - 1, rows[k].text, rows[k].bytes);
+        expect_bytes(&f, text, sizeof head - 1 + rows[k].bytes, 400, "urn:iron:problem:malformed");
+    }
+    for (int k = 0; k < 2; k++) { /* lines longer than libmicrohttpd's buffer */
+        int fd = dial(&f);
+        char *answer;
+
+        memset(text, k ? '0' : 'x', large);
+        memcpy(text, k ? "0" : "4;", k ? 1 : 2);
+        assert_true(say(fd, head));
+        (void)say_bytes(fd, text, large);
+        answer = hear_all(fd);
+        assert_answer(answer, 400, "urn:iron:problem:malformed");
+        free(answer);
+        close(fd);
+    }
+    expect(&f,
+           "POST /count HTTP/1.1\r\n" HOST
+           "Transfer-Encoding: chunked\r\n\r\n4;a=\"b c\"\t;d\r\nabcd\r\n0\r\n\r\n",
+           200, "\"bytes\": 4");
+    assert_int_equal(atomic_load(&f.server->in_flight), 0);
+    fixture_stop(&f);
+    free(text);
+}
+
 /* Truncated bodies: no request ends, all are dropped. */
 static void test_truncated_bodies(void **state) {
     fixture f;
@@ -448,6 +495,7 @@ int main(void) {
         cmocka_unit_test(test_early_responses_are_read),
         cmocka_unit_test(test_responses_amid_bodies_are_read),
         cmocka_unit_test(test_chunks_beyond_limits),
+        cmocka_unit_test(test_malformed_chunks),
         cmocka_unit_test(test_truncated_bodies),
     };
 

@@ -34,16 +34,16 @@ static void test_options(void **state) {
     file_write(token.path, "secret\n", 7);
     chmod(key.path, 0644);
     chmod(token.path, 0644);
-    refused((iron_server_options){.listen = "0.0.0.0:0"}, IRON_E_ARG, "needs a token file");
-    refused((iron_server_options){.listen = "[::]:0"}, IRON_E_ARG, "needs a token file");
-    refused((iron_server_options){.listen = "here:0"}, IRON_E_ARG, "invalid address");
+    refused((iron_server_options){LISTEN("0.0.0.0:0")}, IRON_E_ARG, "needs a token file");
+    refused((iron_server_options){LISTEN("[::]:0")}, IRON_E_ARG, "needs a token file");
+    refused((iron_server_options){LISTEN("here:0")}, IRON_E_ARG, "invalid address");
     refused((iron_server_options){.token_file = token.path}, IRON_E_ARG, "chmod 600");
     refused((iron_server_options){.tls_cert = cert.path}, IRON_E_ARG, "both");
     refused((iron_server_options){.tls_cert = cert.path, .tls_key = key.path}, IRON_E_ARG,
             "chmod 600");
     chmod(key.path, 0600);
     refused(
-        (iron_server_options){.listen = "127.0.0.1:0", .tls_cert = cert.path, .tls_key = key.path},
+        (iron_server_options){LISTEN("127.0.0.1:0"), .tls_cert = cert.path, .tls_key = key.path},
         IRON_E_ARG, "not a certificate and its key");
     refused((iron_server_options){.report = f.path}, IRON_E_ARG, "regular");
     refused((iron_server_options){.report = name_in(&f, "none").path}, IRON_E_IO, "report");
@@ -63,9 +63,9 @@ static void test_second_server_on_a_port(void **state) {
     fixture_start(&f, (iron_server_options){0});
     assert_int_equal(iron_server_engines(f.server), 3);
     snprintf(listen, sizeof listen, "127.0.0.1:%u", f.port);
-    refused((iron_server_options){.listen = listen}, IRON_E_IO, "another port");
+    refused((iron_server_options){LISTEN(listen)}, IRON_E_IO, "another port");
     fixture_stop(&f);
-    fixture_start(&f, (iron_server_options){.listen = listen}); /* at once again */
+    fixture_start(&f, (iron_server_options){LISTEN(listen)}); /* at once again */
     fixture_stop(&f);
     assert_int_equal(iron_server_stop(NULL, NULL), IRON_OK);
 }
@@ -100,6 +100,7 @@ static int begin_upload(const fixture *f) { return begin_upload_of(f, 6); }
 static void test_upload_within_grace(void **state) {
     fixture f;
     pthread_t thread;
+    iron_server *server;
     int fd, idle, extra;
     char *answer;
 
@@ -110,10 +111,11 @@ static void test_upload_within_grace(void **state) {
     free(hear_one(idle));
     fd = begin_upload(&f);
     extra = dial(&f); /* an incomplete header: closed when the acceptor stops */
+    server = f.server;
     assert_int_equal(pthread_create(&thread, NULL, run_stop, &f), 0);
-    answer = hear_all(extra);
-    assert_string_equal(answer, "");
-    free(answer);
+    for (int k = 0; k < 30000 && !atomic_load(&server->is_stopping); k++)
+        nap_ms(1);
+    expect(&f, "GET /hello/a HTTP/1.1\r\n" HOST "\r\n", 503, "stopping"); /* also new ones */
     assert_true(say(idle, "GET /hello/a HTTP/1.1\r\n" HOST "\r\n"));
     answer = hear_all(idle);
     assert_answer(answer, 503, "stopping");
@@ -122,6 +124,9 @@ static void test_upload_within_grace(void **state) {
     answer = hear_all(fd);
     assert_answer(answer, 200, "\"bytes\": 6");
     assert_non_null(strstr(answer, "Connection: close"));
+    free(answer);
+    answer = hear_all(extra);
+    assert_string_equal(answer, "");
     free(answer);
     assert_int_equal(pthread_join(thread, NULL), 0);
     close(fd);

@@ -61,7 +61,8 @@ static void pair_begin(pair *p, uint32_t header_seconds, uint32_t request_second
     p->server.options.min_body_rate = 1000;
     assert_ok(drain_start(&p->server, &err), &err);
     assert_ok(timeouts_start(&p->server, &err), &err);
-    p->connection = connection_open(p->server.timeouts, p->ours);
+    p->connection = connection_open(p->server.timeouts, p->ours, &(struct sockaddr){0});
+    p->connection->phase = IRON_PHASE_IDLE;
     assert_non_null(p->connection);
 }
 
