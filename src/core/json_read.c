@@ -82,13 +82,14 @@ static int32_t hex4(const char *p, const char *end) {
     return value;
 }
 
-static void put_utf8(reader *r, uint32_t c) {
-    unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+size_t iron__utf8_put(uint32_t character, char to[4]) {
     static const unsigned char first[] = {0, 0xC0, 0xE0, 0xF0};
+    unsigned more = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
 
-    *r->strings++ = (char)(first[more] | c >> 6 * more);
-    while (more-- > 0)
-        *r->strings++ = (char)(0x80 | (c >> 6 * more & 0x3F));
+    to[0] = (char)(first[more] | character >> 6 * more);
+    for (unsigned k = 1; k <= more; k++)
+        to[k] = (char)(0x80 | (character >> 6 * (more - k) & 0x3F));
+    return more + 1;
 }
 
 /* A \u escape; r->at is behind the u. */
@@ -109,7 +110,7 @@ static iron_status read_unicode(reader *r, iron_error *err) {
         r->at += 6;
     }
     r->at += 4;
-    put_utf8(r, (uint32_t)c);
+    r->strings += iron__utf8_put((uint32_t)c, r->strings);
     return IRON_OK;
 }
 

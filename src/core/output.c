@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -76,8 +77,8 @@ static int take_name(iron_output *o, int (*create)(iron_output *o, const char *n
 
     do {
         free(name);
-        if (asprintf(&name, "%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(),
-                     iron__clock_ns()) < 0)
+        name = iron__print("%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(), iron__clock_ns());
+        if (!name)
             return ENOMEM;
         code = create(o, name);
     } while (code == EEXIST);

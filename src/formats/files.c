@@ -71,10 +71,8 @@ typedef struct folder_list {
 
 char *iron__folder_join(const char *folder, const char *name) {
     size_t length = strlen(folder);
-    const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
-    char *path = NULL;
 
-    return asprintf(&path, "%s%s%s", folder, slash, name) < 0 ? NULL : path;
+    return iron__print("%s%s%s", folder, length == 0 || folder[length - 1] == '/' ? "" : "/", name);
 }
 
 bool iron__name_is_inside(const char *name) {

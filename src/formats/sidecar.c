@@ -3,6 +3,7 @@
  * sidecar.c: the files beside token files that describe them, and what paths tell.
  */
 #include "core/fail.h"
+#include "core/memory.h"
 #include "formats/format.h"
 #include "io/remote.h"
 
@@ -34,9 +35,7 @@ bool iron__path_ends(const char *path, const char *suffix) {
 }
 
 char *iron__path_beside(const char *path, size_t cut, const char *suffix) {
-    char *beside = NULL;
-
-    return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
+    return iron__print("%.*s%s", (int)(strlen(path) - cut), path, suffix);
 }
 
 bool iron__path_is_there(const char *path) {

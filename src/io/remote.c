@@ -11,6 +11,7 @@
 
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/memory.h"
 #include "core/thread_pool.h"
 
 #include <errno.h>
@@ -67,20 +68,14 @@ static bool has_secret(const char *query, size_t length) {
 static char *without_credentials(const char *address) {
     const char *start = strstr(address, "://") + 3, *path = start + strcspn(start, "/?#"), *user;
     bool is_s3 = strncmp(address, "s3://", 5) == 0;
-    size_t rest = is_s3 ? strlen(path) : strcspn(path, "#"), query;
-    char *name = NULL;
+    size_t rest = is_s3 ? strlen(path) : strcspn(path, "#"), query = strcspn(path, "?#");
 
     user = memrchr(start, '@', (size_t)(path - start));
-    if (!is_s3) {
-        query = strcspn(path, "?#");
-        if (query < rest && has_secret(path + query + 1, rest - query - 1))
-            rest = query;
-    }
-    if (asprintf(&name, "%.*s%.*s%.*s", (int)(start - address), address,
-                 (int)(path - (user ? user + 1 : start)), user ? user + 1 : start, (int)rest,
-                 path) < 0)
-        return NULL;
-    return name;
+    if (!is_s3 && query < rest && has_secret(path + query + 1, rest - query - 1))
+        rest = query;
+    return iron__print("%.*s%.*s%.*s", (int)(start - address), address,
+                       (int)(path - (user ? user + 1 : start)), user ? user + 1 : start, (int)rest,
+                       path);
 }
 
 static alias *find_alias(const char *name) {
@@ -102,8 +97,7 @@ static alias *add_alias(const char *name, const char *address) {
     a->name = strdup(name);
     while (a->address && a->name && find_alias(a->name)) {
         free(a->name);
-        if (asprintf(&a->name, "%s#%u", name, number++) < 0)
-            a->name = NULL;
+        a->name = iron__print("%s#%u", name, number++);
     }
     if (!a->address || !a->name) {
         free(a->address);
@@ -482,17 +476,13 @@ void iron__remote_stream_close(iron__remote_stream *stream) {
 static iron_status page_url(const iron__remote *remote, const char *bucket, const char *prefix,
                             const char *token, char **url, iron_error *err) {
     char *coded_prefix = iron__s3_encode(prefix, false), *query = NULL;
-    char *coded_token = token ? iron__s3_encode(token, false) : NULL;
-    int length = -1;
+    char *coded_token = iron__s3_encode(token ? token : "", false);
 
-    *url = NULL;
-    if (coded_prefix && (!token || coded_token)) /* parameters in the order of their names */
-        length = asprintf(&query, "%s%s%slist-type=2&prefix=%s", token ? "continuation-token=" : "",
-                          token ? coded_token : "", token ? "&" : "", coded_prefix);
-    if (length >= 0)
-        *url = iron__s3_url(&remote->access, bucket, NULL, query);
-    if (length >= 0)
-        free(query);
+    if (coded_prefix && coded_token) /* parameters in the order of their names */
+        query = iron__print("%s%s%slist-type=2&prefix=%s", token ? "continuation-token=" : "",
+                            coded_token, token ? "&" : "", coded_prefix);
+    *url = query ? iron__s3_url(&remote->access, bucket, NULL, query) : NULL;
+    free(query);
     free(coded_prefix);
     free(coded_token);
     return *url ? IRON_OK
@@ -547,8 +537,8 @@ static iron_status name_keys(const iron__remote *remote, iron__s3_page *page, ch
     for (size_t k = 0; k < page->count; k++) {
         if (page->keys[k][strlen(page->keys[k]) - 1] == '/')
             continue;
-        if (asprintf(&names[*count], "s3://%.*s/%s", (int)bucket, remote->name + 5, page->keys[k]) <
-            0)
+        names[*count] = iron__print("s3://%.*s/%s", (int)bucket, remote->name + 5, page->keys[k]);
+        if (!names[*count])
             return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
                               remote->name);
         (*count)++;
