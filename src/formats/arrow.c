@@ -752,8 +752,7 @@ static iron_status read_schema(const reader *r, uint64_t at, flat *f, const flat
     f->is_bad |= endianness != 0;
     read_fields(f, table, out);
     if (!out->has_memory)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the columns of %.100s",
-                          r->name);
+        return iron__no_memory(err, r->name);
     IRON_FAIL_IF(out->unknown_type != 0, err, IRON_E_UNSUPPORTED,
                  "%.100s: a column of the Arrow type number %" PRIu64 ", which is newer than this "
                  "reader; write the column of tokens alone",
@@ -1292,18 +1291,14 @@ static void arrow_destroy(void *state) {
     free(a);
 }
 
-static iron_status no_memory(iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an Arrow file");
-}
-
 static iron_status arrow_create(arrow **out, iron_error *err) {
     arrow *a = *out = calloc(1, sizeof *a);
 
     if (!a)
-        return no_memory(err);
+        return iron__no_memory(err, "an Arrow file");
     a->states = calloc(1, sizeof *a->states);
     a->state_count = 1;
-    return a->states ? IRON_OK : no_memory(err);
+    return a->states ? IRON_OK : iron__no_memory(err, "an Arrow file");
 }
 
 static iron_status note_state(arrow *a, const dictionary_state *state, iron_error *err) {
@@ -1315,7 +1310,7 @@ static iron_status note_state(arrow *a, const dictionary_state *state, iron_erro
     }
     more = realloc(a->states, (a->state_count + 1) * sizeof *more);
     if (!more)
-        return no_memory(err);
+        return iron__no_memory(err, "an Arrow file");
     a->states = more;
     a->states[a->state_count++] = *state;
     return IRON_OK;
@@ -1331,12 +1326,12 @@ static iron_status grow_dictionary(arrow *a, size_t bytes, iron_error *err) {
     capacity = 2 * a->dictionary_bytes + bytes;
     more = realloc(a->dictionary, capacity);
     if (!more)
-        return no_memory(err);
+        return iron__no_memory(err, "an Arrow file");
     a->dictionary = more;
     if (a->nulls) {
         more = realloc(a->nulls, capacity / width);
         if (!more)
-            return no_memory(err);
+            return iron__no_memory(err, "an Arrow file");
         a->nulls = more;
     }
     a->dictionary_capacity = capacity;
@@ -1354,7 +1349,7 @@ static iron_status note_nulls(arrow *a, reader *r, const batch *b, iron_error *e
     if (!a->nulls)
         a->nulls = calloc(a->dictionary_capacity / width, 1);
     if (!a->nulls)
-        return no_memory(err);
+        return iron__no_memory(err, "an Arrow file");
     memset(a->nulls + first, 0, (size_t)b->rows);
     if (b->item_nulls == 0)
         return IRON_OK;
@@ -1589,7 +1584,7 @@ static iron_status add_part(arrow *a, iron__table *t, const iron__table_block *b
     part *more = iron__array_grow(a->parts, t->block_count, &a->part_capacity, sizeof *more);
 
     if (!more)
-        return no_memory(err);
+        return iron__no_memory(err, "an Arrow file");
     a->parts = more;
     a->parts[t->block_count] = *p;
     return iron__table_add_block(t, block, err);
@@ -2005,7 +2000,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
 
     if (status == IRON_OK && iron__input_is_pipe(c->file)) {
         layout->stream = calloc(1, sizeof *layout->stream);
-        status = layout->stream ? IRON_OK : no_memory(err);
+        status = layout->stream ? IRON_OK : iron__no_memory(err, "an Arrow file");
     } else if (status == IRON_OK) {
         status = iron__table_create(&table_kind, 0, &layout->table, err);
     }

@@ -13,7 +13,6 @@
 #include "formats/format.h"
 #include "formats/source.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -145,7 +144,7 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
         return IRON_OK;
     d = calloc(1, sizeof *d);
     if (!d)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an index");
+        return iron__no_memory(err, "an index");
     d->tokens = iron_source_file_tokens(source, index);
     d->width = iron_dtype_bytes(iron_source_dtype(source));
     d->is_megatron = strcmp(iron_source_file_format(source, index), "megatron") == 0;

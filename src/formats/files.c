@@ -29,10 +29,6 @@
 /* Of state.json and dataset_dict.json. */
 #define LIST_BYTES_MAX ((size_t)16 << 20)
 
-static iron_status no_memory(iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-}
-
 /* Takes `path`, also on failure. */
 static iron_status append(iron__file_list *list, char *path, iron_error *err) {
     char **paths = iron__array_grow(list->paths, list->count, &list->capacity, sizeof *paths);
@@ -41,7 +37,7 @@ static iron_status append(iron__file_list *list, char *path, iron_error *err) {
         list->paths = paths;
     if (!path || !paths) {
         free(path);
-        return no_memory(err);
+        return iron__no_memory(err, "a list of files");
     }
     list->paths[list->count++] = path;
     return IRON_OK;
@@ -381,7 +377,7 @@ static iron_status add(contents *in, char *path, const char *key, const char *wh
     if (!path || !entries || (key && !file.key)) {
         free(path);
         free(file.key);
-        return no_memory(err);
+        return iron__no_memory(err, "a list of files");
     }
     in->entries[in->count++] = file;
     return IRON_OK;
@@ -418,7 +414,7 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
     bool is_there, is_directory;
 
     if (!file)
-        return no_memory(err);
+        return iron__no_memory(err, "a list of files");
     is_there = stat(file, &info) == 0;
     is_directory = is_there && S_ISDIR(info.st_mode);
     if (is_there && !is_directory && iron__path_is_sidecar(file)) {
@@ -456,14 +452,12 @@ static iron_status add_plain(const iron_source_options *o, const listing *f, iro
     struct dirent *entry;
 
     if (!directory)
-        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
-                          strerror(errno));
+        return iron__fail_path(err, "list directory", f->path, errno);
     while (status == IRON_OK && (errno = 0, entry = readdir(directory)))
         if (!is_hidden(entry->d_name))
             status = add_entry(o, f, iron__folder_join(f->path, entry->d_name), err);
     if (status == IRON_OK && errno)
-        status = iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
-                            strerror(errno));
+        status = iron__fail_path(err, "list directory", f->path, errno);
     closedir(directory);
     return status;
 }
@@ -472,7 +466,7 @@ static iron_status add_plain(const iron_source_options *o, const listing *f, iro
 static iron_status add_parts(const iron_source_options *o, const listing *f,
                              const folder_list *dataset, iron_error *err) {
     char *key = iron__folder_join(f->path, "");
-    iron_status status = key ? IRON_OK : no_memory(err);
+    iron_status status = key ? IRON_OK : iron__no_memory(err, "a list of files");
 
     f->in->list = dataset->kind == FOLDER_MDS ? "index.json" : "state.json";
     for (size_t k = 0; k < dataset->parts.count && status == IRON_OK; k++) {
@@ -507,7 +501,7 @@ static void list_splits(const iron__file_list *splits, char *text, size_t room) 
 static iron_status add_splits(const iron_source_options *o, const listing *f,
                               iron__file_list *splits, iron_error *err) {
     char *key = iron__folder_join(f->path, ""), text[80] = "";
-    iron_status status = key ? IRON_OK : no_memory(err);
+    iron_status status = key ? IRON_OK : iron__no_memory(err, "a list of files");
     size_t chosen = 0;
 
     for (size_t k = 0; k < splits->count; k++) { /* leaves those that --exclude does not name */
@@ -532,7 +526,7 @@ static iron_status add_splits(const iron_source_options *o, const listing *f,
         struct stat info;
 
         if (!path)
-            status = no_memory(err);
+            status = iron__no_memory(err, "a list of files");
         else if (stat(path, &info) != 0)
             status = iron__fail(err, IRON_E_IO, errno,
                                 "cannot open %.100s, which dataset_dict.json lists: %s", path,
@@ -715,10 +709,9 @@ static iron_status add_argument(iron__file_list *list, const char *path, iron_er
     if (iron__path_is_remote(path))
         return add_remote(list, iron__remote_name(path), err);
     if (stat(path, &info) != 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+        return iron__fail_path(err, "open", path, errno);
     if (S_ISREG(info.st_mode) && (folder = folder_of_index(path)) && stat(folder, &info) != 0)
-        status =
-            iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", folder, strerror(errno));
+        status = iron__fail_path(err, "open", folder, errno);
     else if (S_ISDIR(info.st_mode))
         status = add_directory(list, folder ? folder : path, &info, err);
     else
@@ -757,7 +750,8 @@ iron_status iron_input_files_list(const iron_source_options *options, iron_input
     *out = NULL;
     IRON_TRY(iron__source_options_check(options, err));
     files = calloc(1, sizeof *files);
-    status = files ? iron__file_list_fill(&files->list, options, err) : no_memory(err);
+    status = files ? iron__file_list_fill(&files->list, options, err)
+                   : iron__no_memory(err, "a list of files");
     if (status == IRON_OK)
         *out = files;
     else

@@ -8,7 +8,6 @@
 #include "core/fail.h"
 #include "formats/dtype.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -70,7 +69,7 @@ iron_status iron__format_choose(const iron__candidate *c, const iron__table_colu
         return IRON_OK;
     IRON_TRY(status);
     *name = strdup(columns[*chosen].name);
-    return *name ? IRON_OK : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+    return *name ? IRON_OK : iron__no_memory(err, "a table");
 }
 
 void iron__format_reason(const iron__candidate *c, const char *format, ...) {

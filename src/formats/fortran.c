@@ -13,7 +13,6 @@
 #include "core/fail.h"
 #include "formats/format.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +103,7 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     IRON_TRY(iron__block_reserve(out, bytes, err));
     piece = malloc(part > COLUMN_BYTES ? part : COLUMN_BYTES);
     if (!piece)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a part of %.120s",
-                          in->path);
+        return iron__no_memory(err, in->path);
     status = fill(a, in, row, rows, out->data, piece, stop, err);
     free(piece);
     if (a->is_swapped)

@@ -23,7 +23,6 @@
 #include "io/remote.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -49,10 +48,6 @@
 
 /* Times of change are as coarse as this on some filesystems. */
 #define SETTLED_SECONDS 3
-
-static iron_status no_memory(const char *name, iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", name);
-}
 
 /* The index. Every shard needs it, and it grows with the number of shards: so the last index that
  * was read is kept, parsed and sorted by names. It is used again while the file is unchanged, which
@@ -139,7 +134,7 @@ static iron_status sort_names(iron__mds_index *index, iron_error *err) {
 
     index->names = calloc(2 * count + 1, sizeof *index->names);
     if (!index->names)
-        return no_memory(index->path, err);
+        return iron__no_memory(err, index->path);
     for (size_t k = 0; k < count; k++) {
         const iron__json *shard = iron__json_at(index->shards, k);
         const char *raw = iron__mds_basename(shard, "raw_data");
@@ -188,7 +183,7 @@ static iron_status read_index(const char *path, iron__mds_index **out, iron_erro
 
     *out = NULL;
     if (!index || !(index->path = strdup(path))) {
-        status = no_memory("an index", err);
+        status = iron__no_memory(err, "an index");
         goto done;
     }
     /* before it is read: a change after this shows. A remote object stays the version that was
@@ -247,7 +242,7 @@ iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron
 
     *out = NULL;
     if (!path)
-        return no_memory("a file name", err);
+        return iron__no_memory(err, "a file name");
     *out = find_cached(path);
     if (!*out) {
         status = read_index(path, out, err);
@@ -342,7 +337,7 @@ static iron_status look(shard_bytes *b, uint64_t at, size_t want, const unsigned
     }
     if (!b->window || at < b->at || at + want > b->at + b->held) {
         if (!b->window && !(b->window = malloc(WINDOW_BYTES)))
-            return no_memory(b->name, err);
+            return iron__no_memory(err, b->name);
         if (b->held > 0 && (at < b->at || at - b->at > 2 * WINDOW_BYTES) && want < GLANCE_BYTES)
             some = GLANCE_BYTES;
         some = b->count - at < some ? (size_t)(b->count - at) : some;
@@ -387,7 +382,7 @@ static iron_status find_shard(const char *path, iron__mds_index **index, const i
         iron_status status;
 
         if (!folder)
-            return no_memory(path, err);
+            return iron__no_memory(err, path);
         status = iron__mds_index_open(folder, index, err);
         free(folder);
         if (status != IRON_OK && k == 0)
@@ -529,7 +524,7 @@ static iron_status read_columns(const iron__candidate *c, const iron__json *entr
                      c->name, name, bytes, type, e.count * iron__stored_bytes(e.stored));
         columns[k].name = strdup(name);
         if (!columns[k].name)
-            return no_memory(c->name, err);
+            return iron__no_memory(err, c->name);
         strncpy(columns[k].type, type, sizeof columns[k].type - 1);
         columns[k].is_tokens = e.kind == ENCODING_FIXED || e.kind == ENCODING_ARRAY;
         s->sizes[k] = (uint32_t)bytes;
@@ -591,7 +586,7 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
     s->column_count = count;
     if (!columns || !s->sizes) {
         free(columns);
-        return no_memory(c->name, err);
+        return iron__no_memory(err, c->name);
     }
     status = read_columns(c, entry, s, columns, err);
     if (status == IRON_OK)
@@ -895,7 +890,7 @@ static iron_status decompress(const shard *s, const iron__input *in, const char 
 
     *out = malloc((size_t)s->bytes + 1);
     if (!from || !*out)
-        status = no_memory(name, err);
+        status = iron__no_memory(err, name);
     else
         status = iron__input_read_at(in, 0, from, (size_t)s->file_bytes, stop, err);
     if (status == IRON_OK)

@@ -528,8 +528,7 @@ static iron_status open_index(open_files *t, size_t index, iron__input *file, st
         return status;
     }
     if (fstat(file->fd, info) != 0) {
-        status = iron__fail(err, IRON_E_IO, errno, "cannot stat %.120s: %s", file->path,
-                            strerror(errno));
+        status = iron__fail_path(err, "stat", file->path, errno);
         iron__input_close(file);
         return status;
     }

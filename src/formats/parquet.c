@@ -464,7 +464,7 @@ static iron_status add_part(part_list *list, const part *p, iron_error *err) {
     part *parts = iron__array_grow(list->parts, list->count, &list->capacity, sizeof *parts);
 
     if (!parts)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", list->count + 1);
+        return iron__no_memory(err, "the blocks of a file");
     list->parts = parts;
     list->parts[list->count++] = *p;
     return IRON_OK;
@@ -569,7 +569,7 @@ static void *survey_run(void *context) {
         iron_error error;
 
         if (!r.work) {
-            status = iron__fail(&error, IRON_E_NOMEM, ENOMEM, "out of memory for reading a column");
+            status = iron__no_memory(&error, "a column");
         } else {
             r.chunk = &s->file->chunks[piece];
             r.window = &r.work->pages;
@@ -624,7 +624,7 @@ static iron_status add_blocks(parquet *file, const part_list *lists, iron__table
         count += lists[k].count;
     file->parts = malloc((count + 1) * sizeof *file->parts);
     if (!file->parts)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", count);
+        return iron__no_memory(err, "the blocks of a file");
     for (size_t k = 0; k < file->chunk_count; k++)
         for (size_t p = 0; p < lists[k].count; p++) {
             const part *from = &lists[k].parts[p];
@@ -650,8 +650,7 @@ static iron_status examine_pages(const iron__candidate *c, parquet *file, iron__
     s.stop = c->stop;
     s.lists = calloc(file->chunk_count + 1, sizeof *s.lists);
     if (!s.lists)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu row groups",
-                          file->chunk_count);
+        return iron__no_memory(err, "the row groups of a file");
     status = survey_all(&s, err);
     if (status == IRON_OK)
         status = add_blocks(file, s.lists, table, err);
@@ -837,7 +836,7 @@ static iron_status decode(const iron__table *table, const iron__input *in, size_
     d.r.in.is_stream = false;
     d.r.work = workspace_take(file);
     if (!d.r.work)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for reading a column");
+        return iron__no_memory(err, "a column");
     d.r.window = &d.r.work->pages;
     status = decode_part(&d, piece, err);
     workspace_put(file, d.r.work);

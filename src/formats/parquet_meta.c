@@ -522,11 +522,11 @@ static iron_status list_columns(iron__parquet_footer *f, iron_error *err) {
     f->columns = calloc(top + 1, sizeof *f->columns);
     f->details = calloc(top + 1, sizeof *f->details);
     if (!f->columns || !f->details)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu columns", top);
+        return iron__no_memory(err, "the columns of a file");
     for (size_t k = 0; k < top; k++) {
         f->columns[k].name = copy_name(&f->elements[at]);
         if (!f->columns[k].name)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu columns", top);
+            return iron__no_memory(err, "the columns of a file");
         f->column_count++;
         f->details[k].leaf = leaf;
         describe(&f->elements[at], &f->columns[k], &f->details[k]);
@@ -746,7 +746,7 @@ iron_status iron__parquet_chunks_read(const iron__parquet_footer *f, size_t colu
         return refuse(f, &t, err);
     *out = chunks = calloc(*count + 1, sizeof *chunks);
     if (!chunks)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu row groups", *count);
+        return iron__no_memory(err, "the row groups of a file");
     for (size_t k = 0; k < *count; k++) {
         chunks[k].first_row = rows;
         IRON_TRY(read_group(f, &t, column, k, &chunks[k], err));

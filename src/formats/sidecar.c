@@ -110,7 +110,7 @@ static iron_status read_whole(iron__sidecar *s, iron_error *err) {
         size_t some;
 
         if (!grown)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", s->path);
+            return iron__no_memory(err, s->path);
         s->memory = grown;
         IRON_TRY(iron__input_read(&s->file, grown + got, room - got, &some, NULL, err));
         got += some;
@@ -158,7 +158,7 @@ iron_status iron__sidecar_open(char *path, iron__sidecar *out, bool *is_there, i
     *is_there = false;
     *out = (iron__sidecar){.path = path, .file = {.fd = -1}};
     if (!path)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a file name");
+        return iron__no_memory(err, "a file name");
     status = open_sidecar(out, is_there, err);
     if (!*is_there)
         iron__sidecar_close(out);
@@ -197,7 +197,7 @@ iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, c
                  bytes_max);
     *text = malloc((size_t)sidecar->bytes + 1);
     if (!*text)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", sidecar->path);
+        return iron__no_memory(err, sidecar->path);
     status = iron__sidecar_read(sidecar, 0, *text, (size_t)sidecar->bytes, err);
     (*text)[sidecar->bytes] = '\0';
     if (status != IRON_OK) {

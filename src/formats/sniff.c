@@ -19,7 +19,6 @@
 #include "formats/format.h"
 #include "io/remote.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -457,7 +456,7 @@ iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_colu
         r->column_count++;
     }
     if (r->column_count < count || !r->columns)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the columns of a table");
+        return iron__no_memory(err, "the columns of a table");
     if (chosen == count && !c->column)
         explain_choice(c, columns, count);
     return IRON_OK;
@@ -479,7 +478,7 @@ static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_
     iron_status status;
 
     if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a sample");
+        return iron__no_memory(err, "a sample");
     status = read_sample(c, bytes, data, &s.count, err);
     if (bytes == IRON_COUNT_UNKNOWN && s.count < PARTS * PART_BYTES)
         bytes = s.count; /* that was all */

@@ -134,7 +134,7 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
     s->layouts = calloc(s->files.count + 1, sizeof *s->layouts);
     s->identities = calloc(s->files.count + 1, sizeof *s->identities);
     if (!s->layouts || !s->identities)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+        return iron__no_memory(err, "a list of files");
     for (size_t k = 0; k < s->files.count; k++) {
         stdins += iron__path_is_stdin(s->files.paths[k]);
         IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
@@ -202,7 +202,7 @@ static iron_status decoding_init(iron_source *s, iron_error *err) {
 
     d->bases = calloc(s->files.count + 1, sizeof *d->bases);
     if (!d->bases)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+        return iron__no_memory(err, "a list of files");
     for (size_t k = 0; k < s->files.count; k++) {
         const iron__format_layout *l = &s->layouts[k];
 
@@ -255,7 +255,7 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     s->file.fd = -1;
     s->options = (iron_source_options){.warn = o->warn, .warn_context = o->warn_context};
     if (o->column && !(s->column = strdup(o->column)))
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
+        return iron__no_memory(err, "an input");
     IRON_TRY(iron__file_list_fill(&s->files, o, err));
     IRON_TRY(examine_all(s, err));
     IRON_TRY(decoding_init(s, err));
@@ -278,7 +278,7 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
     IRON_TRY(iron__source_options_check(options, err));
     s = calloc(1, sizeof *s);
     if (!s)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
+        return iron__no_memory(err, "an input");
     status = open_files(s, options, err);
     if (status != IRON_OK) {
         iron_source_close(s);

@@ -26,7 +26,7 @@ iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes,
         table->state = calloc(1, state_bytes);
     if (!table || (state_bytes > 0 && !table->state)) {
         free(table);
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+        return iron__no_memory(err, "a table");
     }
     table->kind = kind;
     *out = table;
@@ -58,7 +58,7 @@ iron_status iron__table_add_block(iron__table *table, const iron__table_block *b
         iron__array_grow(table->blocks, table->block_count, &table->block_capacity, sizeof *blocks);
 
     if (!blocks)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+        return iron__no_memory(err, "a table");
     table->blocks = blocks;
     table->blocks[table->block_count++] = *block;
     return IRON_OK;

@@ -109,7 +109,7 @@ iron_status iron__blocks_create(uint32_t threads, iron__blocks **out, iron_error
 
     *out = NULL;
     if (!b)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a cache of blocks");
+        return iron__no_memory(err, "a cache of blocks");
     b->count = count;
     pthread_mutex_init(&b->mutex, NULL);
     iron__condition_init(&b->changed);

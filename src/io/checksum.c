@@ -7,7 +7,6 @@
 
 #include "core/fail.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,7 +200,7 @@ iron_status iron__checksum_create(const char *name, iron__checksum **out, iron_e
                  iron__checksum_package(name));
     sum = calloc(1, sizeof *sum);
     if (!sum)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a checksum");
+        return iron__no_memory(err, "a checksum");
     sum->algorithm = a;
     if (!start(sum)) {
         iron__checksum_destroy(sum);

@@ -17,7 +17,6 @@
 #include "core/fail.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -265,10 +264,6 @@ typedef struct codec_row {
 
 /* Errors. */
 
-static iron_status no_memory(const char *name, iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.120s", name);
-}
-
 static iron_status damaged(const iron__decompression *d, const char *why, iron_error *err) {
     IRON_FAIL(err, IRON_E_FORMAT,
               "%.100s cannot be decompressed: its %s data is damaged after byte %" PRIu64
@@ -384,7 +379,7 @@ static iron_status gzip_run(iron__decompression *d, iron__codec_buffers *b, bool
     advance(d, b, count - s->avail_in, room - s->avail_out);
     *has_ended = result == ZLIB_STREAM_END;
     if (result == ZLIB_MEM_ERROR)
-        return no_memory(d->name, err);
+        return iron__no_memory(err, d->name);
     if (result != ZLIB_OK && result != ZLIB_STREAM_END && result != ZLIB_BUF_ERROR)
         return damaged(d, s->message ? s->message : "it needs a dictionary", err);
     return IRON_OK;
@@ -405,7 +400,7 @@ static void xz_destroy(iron__decompression *d) { lzma.end(&d->lzma); }
 
 static iron_status xz_fail(const iron__decompression *d, int result, iron_error *err) {
     if (result == XZ_MEM_ERROR)
-        return no_memory(d->name, err);
+        return iron__no_memory(err, d->name);
     IRON_FAIL_IF(result == XZ_MEMLIMIT_ERROR, err, IRON_E_UNSUPPORTED,
                  "%.120s needs %" PRIu64 " bytes of memory to be decompressed, more than %" PRIu64
                  "; decompress it first, with xz -d",
@@ -694,12 +689,12 @@ iron_status iron__decompression_create(iron__codec codec, const char *name,
                  row->name);
     d = calloc(1, sizeof *d);
     if (!d)
-        return no_memory(name, err);
+        return iron__no_memory(err, name);
     d->row = row;
     strncpy(d->name, name, sizeof d->name - 1);
     if (row->create && !row->create(d)) {
         iron__decompression_destroy(d);
-        return no_memory(name, err);
+        return iron__no_memory(err, name);
     }
     *out = d;
     return IRON_OK;
@@ -735,7 +730,7 @@ static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, i
                  "%s",
                  d->name, d->at, *b->from, row->name, row->unit, row->name);
     if (row->begin && !row->begin(d))
-        return no_memory(d->name, err);
+        return iron__no_memory(err, d->name);
     d->is_inside = true;
     d->frames++;
     d->padding = 0;
@@ -862,7 +857,7 @@ static iron_status decompress_zstd(const char *name, const void *from, size_t co
     size_t result;
 
     if (!context)
-        return no_memory(name, err);
+        return iron__no_memory(err, name);
     result = zstd.decompress(context, to ? to : &none, room, from, count);
 
     IRON_FAIL_IF(zstd.is_error(result), err, IRON_E_FORMAT,

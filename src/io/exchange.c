@@ -18,7 +18,6 @@
 #include "core/fail.h"
 #include "core/hash.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -388,7 +387,7 @@ static outcome try_once(iron__exchange *x, iron_error *err) {
     url = choose_url(x, &is_direct);
     connection = url ? take_connection(remote) : NULL;
     if (!connection) {
-        iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while reading %.120s", remote->name);
+        iron__no_memory(err, remote->name);
         goto done;
     }
     if (remote->is_s3 && iron__s3_sign(&remote->access, url, time(NULL), signed_lines,

@@ -19,7 +19,6 @@
 #include "io/checksum.h"
 #include "io/replay.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -548,8 +547,7 @@ static iron__frames *create(const iron__input *in, iron__codec codec, iron_error
     if (f)
         f->path = strdup(in->path);
     if (!f || !f->path) {
-        iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the parts of %.100s",
-                   iron__path_shown(in->path));
+        iron__no_memory(err, iron__path_shown(in->path));
         free(f);
         return NULL;
     }

@@ -234,8 +234,7 @@ static iron_status ask(iron__remote *remote, iron_error *err) {
     iron_status status;
 
     if (!first)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s",
-                          remote->name);
+        return iron__no_memory(err, remote->name);
     status = iron__exchange_run(&x, err);
     if (status != IRON_OK && r->status == 416) { /* an empty object has no first byte */
         x.room = 0;
@@ -291,7 +290,7 @@ static iron_status create_remote(const char *name, iron__remote **out, iron_erro
     return IRON_OK;
 no_memory:
     destroy_remote(remote);
-    iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", name);
+    iron__no_memory(err, name);
     return IRON_E_NOMEM;
 }
 
@@ -337,7 +336,7 @@ iron_status iron__remote_open(const char *address, iron__remote **out, iron_erro
 
     *out = NULL;
     if (!name)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening an address");
+        return iron__no_memory(err, "an address");
     status = iron__http_load(err);
     pthread_mutex_lock(&all.mutex);
     if (status == IRON_OK)
@@ -429,14 +428,12 @@ iron_status iron__remote_stream_open(iron__remote *remote, iron__remote_stream *
     *out = NULL;
     *fd = -1;
     if (!stream)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s",
-                          remote->name);
+        return iron__no_memory(err, remote->name);
     stream->remote = remote;
     if (pipe2(stream->fds, O_CLOEXEC) != 0) {
         code = errno;
         free(stream);
-        return iron__fail(err, IRON_E_IO, code, "cannot make a pipe for %.120s: %s", remote->name,
-                          strerror(code));
+        return iron__fail_path(err, "make a pipe for", remote->name, code);
     }
     fcntl(stream->fds[0], F_SETPIPE_SZ, PIPE_BYTES); /* smaller ones are slower, not wrong */
     code = iron__thread_start(&stream->thread, stream_main, stream);
@@ -485,9 +482,7 @@ static iron_status page_url(const iron__remote *remote, const char *bucket, cons
     free(query);
     free(coded_prefix);
     free(coded_token);
-    return *url ? IRON_OK
-                : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
-                             remote->name);
+    return *url ? IRON_OK : iron__no_memory(err, remote->name);
 }
 
 /* Reads all pages. */
@@ -500,8 +495,7 @@ static iron_status read_pages(iron__remote *remote, iron__s3_page *page, iron_er
     IRON_TRY(iron__s3_split(remote->name, bucket, &prefix, err));
     x.to = malloc(x.room);
     if (!x.to)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
-                          remote->name);
+        return iron__no_memory(err, remote->name);
     do {
         size_t before = page->count;
         char *url;
@@ -539,8 +533,7 @@ static iron_status name_keys(const iron__remote *remote, iron__s3_page *page, ch
             continue;
         names[*count] = iron__print("s3://%.*s/%s", (int)bucket, remote->name + 5, page->keys[k]);
         if (!names[*count])
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
-                              remote->name);
+            return iron__no_memory(err, remote->name);
         (*count)++;
     }
     return IRON_OK;
@@ -559,7 +552,7 @@ iron_status iron__remote_list(const char *prefix, char ***names, size_t *count, 
                  "%.120s: folders cannot be listed over HTTP; name the files", prefix);
     name = iron__remote_name(prefix);
     if (!name)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing objects");
+        return iron__no_memory(err, "a list of objects");
     pthread_mutex_lock(&all.mutex);
     status = create_remote(name, &remote, err);
     pthread_mutex_unlock(&all.mutex);
@@ -567,9 +560,7 @@ iron_status iron__remote_list(const char *prefix, char ***names, size_t *count, 
         status = read_pages(remote, &page, err);
     if (status == IRON_OK) {
         *names = calloc(page.count ? page.count : 1, sizeof **names);
-        status = *names ? name_keys(remote, &page, *names, count, err)
-                        : iron__fail(err, IRON_E_NOMEM, ENOMEM,
-                                     "out of memory while listing %.120s", name);
+        status = *names ? name_keys(remote, &page, *names, count, err) : iron__no_memory(err, name);
     }
     if (status != IRON_OK && *names) {
         for (size_t k = 0; k < *count; k++)

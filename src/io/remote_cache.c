@@ -475,8 +475,7 @@ static iron_status wait_for_block(iron__remote *remote, uint64_t at, const atomi
         if (!b) { /* given up for another reader, or no room at first */
             b = add_block(remote, at, UNIT_BYTES, true);
             if (!b && errno == ENOMEM)
-                return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while reading %.120s",
-                                  remote->name);
+                return iron__no_memory(err, remote->name);
         }
         if (b && b->state == READY) {
             b->pins++;
@@ -530,8 +529,7 @@ iron_status iron__remote_read(iron__remote *remote, uint64_t at, void *to, size_
     pthread_mutex_lock(&cache_mutex);
     cursor = move_cursor(remote, at, want);
     if (!cursor)
-        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while reading %.120s",
-                            remote->name);
+        status = iron__no_memory(err, remote->name);
     while (status == IRON_OK && done < want) {
         block *b = NULL;
         size_t part;

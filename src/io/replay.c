@@ -13,7 +13,6 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -68,8 +67,7 @@ static iron_status count_bytes(iron__replay *r, const atomic_bool *stop, iron_er
     iron_status status;
 
     if (!buffer)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.100s",
-                          r->path);
+        return iron__no_memory(err, r->path);
     status = start_cursor(r, &all, err);
     while (status == IRON_OK && got == IRON_REPLAY_BLOCK_BYTES) {
         status = iron__input_read(&all.in, buffer, IRON_REPLAY_BLOCK_BYTES, &got, stop, err);
@@ -87,8 +85,7 @@ iron_status iron__replay_open(const iron__input *in, iron__codec codec, const at
 
     *out = NULL;
     if (!r)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.100s",
-                          in->path);
+        return iron__no_memory(err, in->path);
     r->codec = codec;
     r->stored = in->bytes;
     r->kept_count = 4 * (size_t)iron__cpu_threads() + 4;
@@ -96,8 +93,7 @@ iron_status iron__replay_open(const iron__input *in, iron__codec codec, const at
     r->kept = calloc(r->kept_count, sizeof *r->kept);
     pthread_mutex_init(&r->mutex, NULL);
     if (!r->path || !r->kept)
-        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.100s",
-                            in->path);
+        status = iron__no_memory(err, in->path);
     else
         status = count_bytes(r, stop, err);
     if (status == IRON_OK)
@@ -136,8 +132,7 @@ static iron_status advance(iron__replay *r, cursor *c, const atomic_bool *stop, 
     if (!kept->data)
         kept->data = malloc(IRON_REPLAY_BLOCK_BYTES);
     if (!kept->data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.100s",
-                          r->path);
+        return iron__no_memory(err, r->path);
     kept->is_there = false;
     IRON_TRY(iron__input_read(&c->in, kept->data, want, &got, stop, err));
     IRON_FAIL_IF(got < want, err, IRON_E_IO, "%.120s changed while being read", r->path);

@@ -18,7 +18,6 @@
 #include "core/json.h"
 #include "core/memory.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -271,7 +270,7 @@ iron_status iron__s3_sign(const iron__s3_access *access, const char *url, time_t
     for (unsigned k = 0; k < *count; k++)
         free(lines[k]);
     *count = 0;
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while signing a request");
+    return iron__no_memory(err, "a signed request");
 }
 
 /* Addresses. */
