@@ -363,8 +363,6 @@ bool iron__remote_has_ranges(const iron__remote *remote) { return remote->has_ra
 
 uint64_t iron__remote_version(const iron__remote *remote) { return remote->version; }
 
-const char *iron__remote_library(void) { return iron__http_library(); }
-
 iron_status iron__remote_check_unchanged(iron__remote *remote, iron_error *err) {
     iron__exchange x = {.remote = remote, .kind = IRON_EXCHANGE_CHECK};
 

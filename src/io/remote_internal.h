@@ -114,7 +114,6 @@ typedef struct iron__http_request {
 
 /* Loads libcurl at the first call. */
 iron_status iron__http_load(iron_error *err);
-const char *iron__http_library(void);
 
 /* A connection serves one request at a time, and keeps its sockets open for the next one. */
 typedef struct iron__http_connection iron__http_connection;
