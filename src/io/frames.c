@@ -5,7 +5,8 @@
  * Parts are frames of zstd and lz4, members of gzip files in blocks (BGZF), and blocks of xz. Their
  * sizes are in headers, which are followed from one to the next (xz: they are listed at the end),
  * so that only a few pages of the file are read. A file that is damaged, of unknown sizes or with
- * large parts gets no table: whoever reads it in order finds the damage, and says where it is.
+ * large parts gets no table: whoever reads it in order finds the damage, and says where it is; or it
+ * is replayed (below).
  *
  * Neighbouring parts form a group, which is decompressed at once: a block of the cache.
  * Decompressing verifies the checksums, and that the sizes are those of the headers.
@@ -17,9 +18,9 @@
 #include "core/fail.h"
 #include "core/thread_pool.h"
 #include "io/checksum.h"
-#include "io/replay.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ struct iron__frames {
     uint64_t bytes;
     size_t count, capacity;
     group *groups;
-    iron__replay *replay; /* NULL, or the file has no parts and is decompressed in order */
+    struct replay *replay; /* NULL, or the file has no parts and is decompressed in order */
 
     char *path; /* the file, and its size */
     uint64_t stored;
@@ -540,6 +541,166 @@ static bool find_all(scanner *s, iron__frames *f) {
     return finders[f->codec].find && find_parts(s, f, &finders[f->codec]);
 }
 
+/* Replay: reading at any position of a file that can only be decompressed in order. It is
+ * decompressed once to find its length, and again as it is read, in blocks of GROUP_BYTES: reading
+ * in order, in two or three places at a time, costs nothing more; going back starts from the
+ * beginning.
+ *
+ * Threads that read a file in order ask for its blocks almost in order: a block may be wanted
+ * shortly after one that follows it. So the last blocks are kept. Tables are read in more than one
+ * place at a time, where rows begin and where their values are: so there are several decompressions
+ * of the same file, and the one that is nearest before a block goes on to it. Only a request for a
+ * block that all of them have passed starts one again. */
+
+/* Each may hold a dictionary of up to 128 MiB. */
+#define CURSORS 3u
+
+/* A decompression of the file, up to some block. */
+typedef struct cursor {
+    iron__input in; /* open, unless in.path is NULL */
+    uint64_t next;  /* block that it comes to next */
+    uint64_t last_use;
+} cursor;
+
+typedef struct kept_block {
+    unsigned char *data; /* allocated when it is needed */
+    uint64_t index;
+    bool is_there;
+} kept_block;
+
+typedef struct replay {
+    pthread_mutex_t mutex;
+    uint64_t clock;
+    cursor cursors[CURSORS];
+    size_t kept_count; /* block k is kept in kept[k % kept_count] */
+    kept_block kept[];
+} replay;
+
+static void stop_cursor(cursor *c) {
+    if (c->in.path)
+        iron__input_close(&c->in);
+    c->in.path = NULL;
+}
+
+static iron_status start_cursor(const iron__frames *f, cursor *c, iron_error *err) {
+    stop_cursor(c);
+    c->in = (iron__input){.path = f->path, .bytes = f->stored, .fd = -1};
+    c->next = 0;
+    IRON_TRY(iron__input_open(&c->in, err));
+    return iron__input_decompress(&c->in, f->codec, err);
+}
+
+/* Decompresses all of the file, to count its bytes. */
+static iron_status start_replay(iron__frames *f, const atomic_bool *stop, iron_error *err) {
+    size_t kept = 4 * (size_t)iron__cpu_threads() + 4, got = GROUP_BYTES;
+    unsigned char *buffer = malloc(GROUP_BYTES);
+    cursor all = {.next = 0};
+    iron_status status;
+
+    f->replay = calloc(1, sizeof *f->replay + kept * sizeof f->replay->kept[0]);
+    if (!buffer || !f->replay) {
+        free(buffer);
+        return iron__no_memory(err, f->path);
+    }
+    pthread_mutex_init(&f->replay->mutex, NULL);
+    f->replay->kept_count = kept;
+    status = start_cursor(f, &all, err);
+    while (status == IRON_OK && got == GROUP_BYTES) {
+        status = iron__input_read(&all.in, buffer, GROUP_BYTES, &got, stop, err);
+        f->bytes += got;
+    }
+    f->count = (size_t)((f->bytes + GROUP_BYTES - 1) / GROUP_BYTES);
+    free(buffer);
+    stop_cursor(&all);
+    return status;
+}
+
+static void stop_replay(replay *r) {
+    if (!r)
+        return;
+    for (size_t k = 0; k < CURSORS; k++)
+        stop_cursor(&r->cursors[k]);
+    for (size_t k = 0; k < r->kept_count; k++)
+        free(r->kept[k].data);
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+}
+
+/* The last block may be shorter than the others. */
+static size_t replayed_bytes(const iron__frames *f, uint64_t index) {
+    uint64_t left = f->bytes - index * GROUP_BYTES;
+
+    return (size_t)(left < GROUP_BYTES ? left : GROUP_BYTES);
+}
+
+/* Decompresses the cursor's next block, which is then kept. */
+static iron_status advance(const iron__frames *f, cursor *c, const atomic_bool *stop,
+                           iron_error *err) {
+    kept_block *kept = &f->replay->kept[c->next % f->replay->kept_count];
+    size_t want = replayed_bytes(f, c->next), got;
+
+    if (!kept->data)
+        kept->data = malloc(GROUP_BYTES);
+    if (!kept->data)
+        return iron__no_memory(err, f->path);
+    kept->is_there = false;
+    IRON_TRY(iron__input_read(&c->in, kept->data, want, &got, stop, err));
+    IRON_FAIL_IF(got < want, err, IRON_E_IO, "%.120s changed while being read", f->path);
+    kept->index = c->next++;
+    kept->is_there = true;
+    return IRON_OK;
+}
+
+/* The cursor to reach a block with: the nearest before it, or the one that was not used for
+ * longest, from the beginning. */
+static iron_status choose_cursor(const iron__frames *f, uint64_t index, cursor **out,
+                                 iron_error *err) {
+    cursor *nearest = NULL, *oldest = f->replay->cursors;
+
+    for (cursor *c = f->replay->cursors; c < f->replay->cursors + CURSORS; c++) {
+        if (c->in.path && c->next <= index && (!nearest || c->next > nearest->next))
+            nearest = c;
+        if (!c->in.path || c->last_use < oldest->last_use)
+            oldest = c;
+    }
+    *out = nearest ? nearest : oldest;
+    return nearest ? IRON_OK : start_cursor(f, oldest, err);
+}
+
+/* With the mutex held: makes sure that the block is kept. */
+static iron_status keep_block(const iron__frames *f, uint64_t index, const atomic_bool *stop,
+                              iron_error *err) {
+    const kept_block *kept = &f->replay->kept[index % f->replay->kept_count];
+    cursor *c;
+    iron_status status;
+
+    if (kept->is_there && kept->index == index)
+        return IRON_OK;
+    status = choose_cursor(f, index, &c, err);
+    while (status == IRON_OK && c->next <= index)
+        status = advance(f, c, stop, err);
+    c->last_use = ++f->replay->clock;
+    if (status != IRON_OK) /* a failed decompression cannot go on */
+        stop_cursor(c);
+    return status;
+}
+
+static iron_status replay_block(const iron__frames *f, uint64_t index, iron__block *out,
+                                const atomic_bool *stop, iron_error *err) {
+    size_t bytes = replayed_bytes(f, index);
+    iron_status status;
+
+    IRON_TRY(iron__block_reserve(out, bytes, err));
+    pthread_mutex_lock(&f->replay->mutex); /* one thread decompresses at a time */
+    status = keep_block(f, index, stop, err);
+    if (status == IRON_OK) {
+        memcpy(out->data, f->replay->kept[index % f->replay->kept_count].data, bytes);
+        out->bytes = bytes;
+    }
+    pthread_mutex_unlock(&f->replay->mutex);
+    return status;
+}
+
 /* NULL: out of memory. */
 static iron__frames *create(const iron__input *in, iron__codec codec, iron_error *err) {
     iron__frames *f = calloc(1, sizeof *f);
@@ -586,23 +747,19 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, cons
     *out = create(in, codec, err);
     if (!*out)
         return IRON_E_NOMEM;
-    status = iron__replay_open(in, codec, stop, &(*out)->replay, err);
+    status = start_replay(*out, stop, err);
     if (status != IRON_OK) {
         iron__frames_close(*out);
         *out = NULL;
-        return status;
     }
-    (*out)->bytes = iron__replay_bytes((*out)->replay);
-    (*out)->count =
-        (size_t)(((*out)->bytes + IRON_REPLAY_BLOCK_BYTES - 1) / IRON_REPLAY_BLOCK_BYTES);
-    return IRON_OK;
+    return status;
 }
 
 void iron__frames_close(iron__frames *frames) {
     if (!frames)
         return;
     iron__blocks_destroy(frames->cache);
-    iron__replay_close(frames->replay);
+    stop_replay(frames->replay);
     free(frames->path);
     free(frames->groups);
     free(frames);
@@ -613,7 +770,7 @@ uint64_t iron__frames_bytes(const iron__frames *frames) { return frames->bytes; 
 uint64_t iron__frames_block_count(const iron__frames *frames) { return frames->count; }
 
 uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index) {
-    return frames->replay ? IRON_REPLAY_BLOCK_BYTES : frames->groups[index].decoded;
+    return frames->replay ? GROUP_BYTES : frames->groups[index].decoded;
 }
 
 /* A block of xz is decompressed behind a header made for it. No index follows: that it ends where
@@ -652,7 +809,7 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
     char name[124]; /* with the bytes that messages are about */
 
     if (!g)
-        return iron__replay_decode(frames->replay, index, out, stop, err);
+        return replay_block(frames, index, out, stop, err);
 
     /* The compressed bytes go behind the room for the others: a block keeps its memory. */
     out->bytes = 0;
@@ -673,9 +830,9 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
 uint64_t iron__frames_find(const iron__frames *f, uint64_t at, size_t *offset) {
     size_t index;
 
-    *offset = (size_t)(at % IRON_REPLAY_BLOCK_BYTES);
+    *offset = (size_t)(at % GROUP_BYTES);
     if (f->replay)
-        return at / IRON_REPLAY_BLOCK_BYTES;
+        return at / GROUP_BYTES;
     index = iron__array_find(&f->groups[0].start, sizeof *f->groups, f->count, at);
     *offset = (size_t)(at - f->groups[index].start);
     return index;

@@ -18,7 +18,7 @@ typedef struct iron__frames iron__frames;
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
                               iron_error *err);
 /* The same for any compressed file: what can only be decompressed in order is decompressed once to
- * find its length, and read as replay.h says. */
+ * find its length, and again as it is read. */
 iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, const atomic_bool *stop,
                                   iron__frames **out, iron_error *err);
 void iron__frames_close(iron__frames *frames);
