@@ -61,3 +61,9 @@ iron_status iron__no_memory(iron_error *err, const char *what) {
 iron_status iron__fail_path(iron_error *err, const char *verb, const char *path, int code) {
     return iron__fail(err, IRON_E_IO, code, "cannot %s %.120s: %s", verb, path, strerror(code));
 }
+
+iron_status iron__fail_again(iron_error *err, const iron_error *why) {
+    if (err)
+        *err = *why;
+    return why->status;
+}

@@ -2,8 +2,8 @@
 /*
  * documents.c: the documents of a token file: as the index beside it says (Megatron's P.idx and
  * datatrove's X.ds.index), or the rows of a table. Opening the tokens has checked the whole index
- * (megatron.c and ds.c describe the files); here it is read again, in pieces, because it may have
- * hundreds of millions of entries. The rows of a table are found block by block.
+ * (megatron.c and ds.c describe the files); here it is read again. The rows of a table are found
+ * block by block.
  *
  * The first document begins with the file's first token, the others where the one before ends.
  */
@@ -16,20 +16,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define PIECE 4096u /* entries read at once */
-
 #define MEGATRON_SEQUENCES_AT 18u
 #define MEGATRON_ENTRIES_AT   26u
 #define MEGATRON_LENGTHS_AT   34u
-
-/* A window into an array of 64-bit numbers in the index. */
-typedef struct entry_window {
-    uint64_t at;    /* byte of the array's first entry */
-    uint64_t count; /* entries of the array */
-    uint64_t first; /* of those in memory */
-    size_t held;
-    unsigned char data[8 * PIECE];
-} entry_window;
 
 /* The rows of a table, read one block at a time. */
 typedef struct table_rows {
@@ -50,35 +39,10 @@ struct iron_documents {
     uint64_t last;  /* the last beginning or end that was read */
     uint64_t read;  /* how many ends were read */
     bool is_megatron;
-    bool is_searching;    /* single entries are read, not windows */
-    entry_window ends;    /* of documents: Megatron counts in sequences, ds in tokens */
-    entry_window offsets; /* Megatron: where each sequence begins, in bytes */
+    iron__numbers ends;    /* of documents: Megatron counts in sequences, ds in tokens */
+    iron__numbers offsets; /* Megatron: where each sequence begins, in bytes */
     table_rows rows;
 };
-
-static iron_status load_entry(const iron_documents *d, entry_window *w, uint64_t k, uint64_t *value,
-                              iron_error *err) {
-    bool is_held = k >= w->first && k < w->first + w->held;
-
-    if (!is_held && d->is_searching) {
-        unsigned char one[8];
-
-        IRON_TRY(iron__sidecar_read(&d->index, w->at + 8 * k, one, sizeof one, err));
-        *value = iron__load_u64(one);
-        return IRON_OK;
-    }
-    if (!is_held) {
-        uint64_t left = w->count - k;
-        size_t some = left < PIECE ? (size_t)left : PIECE;
-
-        w->held = 0;
-        IRON_TRY(iron__sidecar_read(&d->index, w->at + 8 * k, w->data, 8 * some, err));
-        w->first = k;
-        w->held = some;
-    }
-    *value = iron__load_u64(w->data + 8 * (k - w->first));
-    return IRON_OK;
-}
 
 static iron_status read_megatron_header(iron_documents *d, iron_error *err) {
     unsigned char numbers[16];
@@ -90,11 +54,11 @@ static iron_status read_megatron_header(iron_documents *d, iron_error *err) {
     IRON_FAIL_IF(d->index.bytes < MEGATRON_LENGTHS_AT || entries == 0 || sequences > body / 12 ||
                      entries > (body - 12 * sequences) / 8,
                  err, IRON_E_FORMAT, "%.120s changed while being read", d->index.path);
-    d->is_megatron = true;
     d->count = entries - 1;
     /* entry 0 is the beginning of the first document */
-    d->ends = (entry_window){.at = MEGATRON_LENGTHS_AT + 12 * sequences + 8, .count = d->count};
-    d->offsets = (entry_window){.at = MEGATRON_LENGTHS_AT + 4 * sequences, .count = sequences};
+    d->ends.at = MEGATRON_LENGTHS_AT + 12 * sequences + 8;
+    d->offsets.at = MEGATRON_LENGTHS_AT + 4 * sequences;
+    d->offsets.count = sequences;
     return IRON_OK;
 }
 
@@ -123,10 +87,12 @@ static iron_status open_index(iron_documents *d, const char *path, bool *is_ther
     IRON_TRY(iron__sidecar_open(beside, &d->index, is_there, err));
     if (!*is_there)
         return IRON_OK;
-    if (d->is_megatron)
-        return read_megatron_header(d, err);
     d->count = d->index.bytes / 8;
-    d->ends = (entry_window){.count = d->count};
+    if (d->is_megatron)
+        IRON_TRY(read_megatron_header(d, err));
+    d->ends.file = d->offsets.file = &d->index;
+    d->ends.width = d->offsets.width = 8;
+    d->ends.count = d->count;
     return IRON_OK;
 }
 
@@ -181,12 +147,12 @@ static iron_status find_start(iron_documents *d, uint64_t k, uint64_t *start, ir
     if (k == 0)
         return IRON_OK;
     if (!d->is_megatron)
-        return load_entry(d, &d->ends, k - 1, start, err);
-    IRON_TRY(load_entry(d, &d->ends, k - 1, &sequence, err));
+        return iron__numbers_get(&d->ends, k - 1, start, err);
+    IRON_TRY(iron__numbers_get(&d->ends, k - 1, &sequence, err));
     *start = d->tokens;
     if (sequence >= d->offsets.count) /* the one before ends with the last sequence */
         return IRON_OK;
-    IRON_TRY(load_entry(d, &d->offsets, sequence, start, err));
+    IRON_TRY(iron__numbers_get(&d->offsets, sequence, start, err));
     *start /= d->width;
     return IRON_OK;
 }
@@ -238,7 +204,7 @@ static iron_status seek(iron_documents *d, uint64_t position, const atomic_bool 
     d->last = position;
     if (d->rows.table)
         return seek_row(&d->rows, position, stop, err);
-    d->is_searching = true;
+    d->ends.is_sought = d->offsets.is_sought = true;
     while (low < high && status == IRON_OK) {
         uint64_t middle = low + (high - low) / 2;
 
@@ -248,7 +214,7 @@ static iron_status seek(iron_documents *d, uint64_t position, const atomic_bool 
         else
             high = middle;
     }
-    d->is_searching = false;
+    d->ends.is_sought = d->offsets.is_sought = false;
     d->next = low;
     return status;
 }

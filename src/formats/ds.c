@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define METADATA_MAX  4096u
-#define INDEX_ENTRIES 4096u /* read at once */
+#define METADATA_MAX 4096u
 
 static bool is_there(const char *path, const char *suffix) {
     char *beside = iron__path_beside(path, 0, suffix);
@@ -108,24 +107,16 @@ static iron_status check_metadata(const iron__candidate *c, iron__format_layout 
 
 /* Checks that the ends are in order; *last is the last one. */
 static iron_status check_ends(const iron__sidecar *index, uint64_t *last, iron_error *err) {
-    unsigned char piece[8 * INDEX_ENTRIES];
+    iron__numbers ends = {.file = index, .count = index->bytes / 8, .width = 8};
+    uint64_t end;
 
     *last = 0;
-    for (uint64_t at = 0; at < index->bytes;) {
-        uint64_t left = index->bytes - at;
-        size_t bytes = left < sizeof piece ? (size_t)left : sizeof piece;
-
-        IRON_TRY(iron__sidecar_read(index, at, piece, bytes, err));
-        for (size_t k = 0; k < bytes; k += 8) {
-            uint64_t end = iron__load_u64(piece + k);
-
-            IRON_FAIL_IF(end < *last, err, IRON_E_FORMAT,
-                         "%.100s at byte %" PRIu64 ": a document ends at token %" PRIu64
-                         ", expected at least %" PRIu64 ", the end of the one before",
-                         index->path, at + k, end, *last);
-            *last = end;
-        }
-        at += bytes;
+    for (uint64_t k = 0; k < ends.count; k++, *last = end) {
+        IRON_TRY(iron__numbers_get(&ends, k, &end, err));
+        IRON_FAIL_IF(end < *last, err, IRON_E_FORMAT,
+                     "%.100s at byte %" PRIu64 ": a document ends at token %" PRIu64
+                     ", expected at least %" PRIu64 ", the end of the one before",
+                     index->path, 8 * k, end, *last);
     }
     return IRON_OK;
 }

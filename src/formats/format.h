@@ -213,6 +213,22 @@ void iron__sidecar_close(iron__sidecar *sidecar);
 /* Reads bytes at ... at+want-1; an error if the file is shorter. */
 iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *to, size_t want,
                                iron_error *err);
+/* Numbers of a sidecar, which may have hundreds of millions of them: some are in memory. */
+typedef struct iron__numbers {
+    const iron__sidecar *file;
+    uint64_t at;    /* byte of the first one */
+    uint64_t count; /* of all */
+    size_t width;   /* 4 or 8 bytes */
+    bool is_sought; /* one is read at a time, not those after it as well */
+    uint64_t first; /* of those in memory */
+    size_t held;
+    unsigned char data[32 << 10];
+} iron__numbers;
+
+/* Number `index`, which must be less than the count. */
+iron_status iron__numbers_get(iron__numbers *numbers, uint64_t index, uint64_t *value,
+                              iron_error *err);
+
 /* All of it, with a zero after it; the caller frees it. */
 iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, char **text,
                                iron_error *err);

@@ -156,11 +156,8 @@ static iron_status parse_index(iron__mds_index *index, const char *text, size_t 
     iron_status status =
         iron__json_parse(text, length, iron__allocator_default(), &index->root, &fault);
 
-    if (status == IRON_E_NOMEM) {
-        if (err)
-            *err = fault;
-        return status;
-    }
+    if (status == IRON_E_NOMEM)
+        return iron__fail_again(err, &fault);
     if (status == IRON_OK)
         index->shards = iron__json_member(index->root, "shards");
     if (status != IRON_OK)
@@ -251,9 +248,7 @@ iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron
     }
     free(path);
     if (*out && (*out)->fault.status != IRON_OK) {
-        status = (*out)->fault.status;
-        if (err)
-            *err = (*out)->fault;
+        status = iron__fail_again(err, &(*out)->fault);
         iron__mds_index_close(*out);
         *out = NULL;
     }
@@ -956,9 +951,7 @@ static iron_status start_checksum(const iron__candidate *c, const iron__json *ha
                  iron__checksum_is_known(hash->name) ? fault.text : "iron does not know this hash");
         return IRON_OK;
     }
-    if (status != IRON_OK && err)
-        *err = fault;
-    return status;
+    return status == IRON_OK ? IRON_OK : iron__fail_again(err, &fault);
 }
 
 /* Once for each file. */

@@ -518,21 +518,17 @@ static iron_status open_index(open_files *t, size_t index, iron__input *file, st
     iron_status status;
 
     *file = (iron__input){.path = iron_source_file(t->source, index), .fd = -1};
-    while ((status = iron__input_open(file, &why)) != IRON_OK) {
+    while (iron__input_open(file, &why) != IRON_OK) {
         bool is_full = why.native == EMFILE || why.native == ENFILE;
 
-        if (is_full && wait_for_descriptor(t))
-            continue;
-        if (err)
-            *err = why;
-        return status;
+        if (!is_full || !wait_for_descriptor(t))
+            return iron__fail_again(err, &why);
     }
-    if (fstat(file->fd, info) != 0) {
-        status = iron__fail_path(err, "stat", file->path, errno);
-        iron__input_close(file);
-        return status;
-    }
-    return IRON_OK;
+    if (fstat(file->fd, info) == 0)
+        return IRON_OK;
+    status = iron__fail_path(err, "stat", file->path, errno);
+    iron__input_close(file);
+    return status;
 }
 
 /* Opens the file that an entry was reserved for. Other threads may use the table meanwhile. */

@@ -145,11 +145,9 @@ static iron_status open_sidecar(iron__sidecar *s, bool *is_there, iron_error *er
             status = read_whole(s, &why);
     }
     *is_there = status == IRON_OK;
-    if (status != IRON_OK && is_missing(s->path, &why))
+    if (status == IRON_OK || is_missing(s->path, &why))
         return IRON_OK;
-    if (status != IRON_OK && err)
-        *err = why;
-    return status;
+    return iron__fail_again(err, &why);
 }
 
 iron_status iron__sidecar_open(char *path, iron__sidecar *out, bool *is_there, iron_error *err) {
@@ -184,6 +182,24 @@ iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *
         return iron__input_read_at(&sidecar->file, at, to, want, NULL, err);
     if (want > 0)
         memcpy(to, sidecar->memory + at, want);
+    return IRON_OK;
+}
+
+iron_status iron__numbers_get(iron__numbers *n, uint64_t index, uint64_t *value, iron_error *err) {
+    const unsigned char *at;
+
+    if (index < n->first || index - n->first >= n->held) {
+        uint64_t some = n->is_sought ? 1 : sizeof n->data / n->width;
+
+        some = some < n->count - index ? some : n->count - index;
+        n->held = 0;
+        IRON_TRY(iron__sidecar_read(n->file, n->at + index * n->width, n->data,
+                                    (size_t)some * n->width, err));
+        n->first = index;
+        n->held = (size_t)some;
+    }
+    at = n->data + (index - n->first) * n->width;
+    *value = n->width == 4 ? iron__load_u32(at) : iron__load_u64(at);
     return IRON_OK;
 }
 

@@ -451,9 +451,7 @@ iron_status iron__remote_stream_check(iron__remote_stream *stream, iron_error *e
     if (!stream->is_joined)
         pthread_join(stream->thread, NULL);
     stream->is_joined = true;
-    if (stream->status != IRON_OK && err)
-        *err = stream->error;
-    return stream->status;
+    return stream->status == IRON_OK ? IRON_OK : iron__fail_again(err, &stream->error);
 }
 
 void iron__remote_stream_close(iron__remote_stream *stream) {

@@ -232,6 +232,9 @@ typedef struct iron__exchange {
     iron__http_response response;
 } iron__exchange;
 
+/* The error for an object that is not the version that was opened any more. */
+iron_status iron__remote_fail_changed(iron__remote *remote, iron_error *err);
+
 /* Runs an exchange, with retries. IRON_E_CANCELLED: nobody wants it any more. */
 iron_status iron__exchange_run(iron__exchange *x, iron_error *err);
 
