@@ -1280,8 +1280,6 @@ typedef struct part {
 static void arrow_destroy(void *state) {
     arrow *a = state;
 
-    if (!a)
-        return;
     schema_clear(&a->schema);
     free(a->dictionary);
     free(a->nulls);
@@ -1289,16 +1287,6 @@ static void arrow_destroy(void *state) {
     free(a->parts);
     reader_clear(&a->reader);
     free(a);
-}
-
-static iron_status arrow_create(arrow **out, iron_error *err) {
-    arrow *a = *out = calloc(1, sizeof *a);
-
-    if (!a)
-        return iron__no_memory(err, "an Arrow file");
-    a->states = calloc(1, sizeof *a->states);
-    a->state_count = 1;
-    return a->states ? IRON_OK : iron__no_memory(err, "an Arrow file");
 }
 
 static iron_status note_state(arrow *a, const dictionary_state *state, iron_error *err) {
@@ -1485,8 +1473,6 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
     reader_clear(&r);
     return status;
 }
-
-static const iron__table_kind table_kind = {table_decode, arrow_destroy};
 
 /* Examining. */
 
@@ -1842,17 +1828,20 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
     return check_places(r, &a->places, footer, err);
 }
 
-/* Chooses the column; *name is the table's or the stream's. NULL: none, only rows are counted. */
-static iron_status choose_column(arrow *a, const iron__candidate *c, char **name, iron_error *err) {
+/* Chooses the column. Without one, rows are counted alone. */
+static iron_status choose_column(arrow *a, const iron__candidate *c, iron__table *t,
+                                 iron_error *err) {
     const schema *s = &a->schema;
     size_t chosen;
 
-    IRON_TRY(iron__format_choose(c, s->columns, s->count, &chosen, name, err));
-    if (!*name)
+    IRON_TRY(iron__format_choose(c, s->columns, s->count, &chosen, &t->column, err));
+    a->column_name = t->column;
+    if (!t->column)
         return IRON_OK;
     a->column = s->details[chosen];
-    a->column_name = *name;
-    iron__format_reason(c, "column %.60s: %s", *name, s->columns[chosen].type);
+    t->dtype = iron__stored_dtype(a->column.stored);
+    t->stored_as = iron__stored_signed(a->column.stored);
+    iron__format_reason(c, "column %.60s: %s", t->column, s->columns[chosen].type);
     return IRON_OK;
 }
 
@@ -1891,11 +1880,7 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
     if (a->is_file)
         IRON_TRY(find_footer(r, &a->schema, &footer, err));
     IRON_TRY(read_first(a, r, &at, err));
-    IRON_TRY(choose_column(a, c, &t->column, err));
-    if (t->column) {
-        t->dtype = iron__stored_dtype(a->column.stored);
-        t->stored_as = iron__stored_signed(a->column.stored);
-    }
+    IRON_TRY(choose_column(a, c, t, err));
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
@@ -1939,7 +1924,7 @@ static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err)
     return status;
 }
 
-static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron__block *out,
+static iron_status stream_next(iron__table *stream, iron__input *in, iron__block *out,
                                bool *has_ended, const atomic_bool *stop, iron_error *err) {
     arrow *a = stream->state;
     reader *r = &a->reader;
@@ -1970,21 +1955,13 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
     return IRON_OK;
 }
 
-static const iron__table_stream_kind stream_kind = {stream_next, arrow_destroy};
-
-static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__format_layout *layout,
-                                iron_error *err) {
+static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__table *t, iron_error *err) {
     reader *r = &a->reader;
 
     *r = (reader){.pipe = c->file, .name = c->name, .stop = c->stop, .limit = UINT64_MAX};
     a->position = find_start(c, a->is_file);
     IRON_TRY(read_first(a, r, &a->position, err));
-    IRON_TRY(choose_column(a, c, &layout->stream->column, err));
-    if (layout->stream->column) {
-        layout->dtype = layout->stream->dtype = iron__stored_dtype(a->column.stored);
-        layout->stream->stored_as = iron__stored_signed(a->column.stored);
-    }
-    return IRON_OK;
+    return choose_column(a, c, t, err);
 }
 
 /* The row. */
@@ -1994,32 +1971,28 @@ static bool begins_with_magic(const iron__candidate *c) {
 }
 
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
+    static const iron__table_kind kind = {table_decode, arrow_destroy, stream_next};
+    bool is_pipe = iron__input_is_pipe(c->file);
+    iron__table **table = is_pipe ? &layout->stream : &layout->table;
     reader r = {.file = c->file, .name = c->name, .stop = c->stop};
-    arrow *a = NULL;
-    iron_status status = arrow_create(&a, err);
+    iron_status status;
+    arrow *a;
 
-    if (status == IRON_OK && iron__input_is_pipe(c->file)) {
-        layout->stream = calloc(1, sizeof *layout->stream);
-        status = layout->stream ? IRON_OK : iron__no_memory(err, "an Arrow file");
-    } else if (status == IRON_OK) {
-        status = iron__table_create(&table_kind, 0, &layout->table, err);
-    }
-    if (status != IRON_OK) {
-        arrow_destroy(a);
-        return status;
-    }
-    if (layout->stream) { /* from here on the layout owns the state */
-        layout->stream->kind = &stream_kind;
-        layout->stream->state = a;
-    } else {
-        layout->table->state = a;
-    }
+    IRON_TRY(iron__table_create(&kind, sizeof *a, table, err));
+    a = (*table)->state;
+    a->states = calloc(1, sizeof *a->states);
+    a->state_count = 1;
+    if (!a->states)
+        return iron__no_memory(err, "an Arrow file");
     IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
     a->is_file = begins_with_magic(c);
-    a->keeps_all = !layout->stream;
+    a->keeps_all = !is_pipe;
     iron__format_reason(c, "Arrow IPC %s", a->is_file ? "file" : "stream");
-    if (layout->stream)
-        return examine_pipe(a, c, layout, err);
+    if (is_pipe) {
+        IRON_TRY(examine_pipe(a, c, *table, err));
+        layout->dtype = (*table)->dtype;
+        return IRON_OK;
+    }
     status = examine_file(a, c, &r, layout->table, err);
     reader_clear(&r);
     iron__layout_use_table(layout); /* also of a damaged file: what was found so far */

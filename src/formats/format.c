@@ -49,7 +49,7 @@ void iron__format_layout_clear(iron__format_layout *layout) {
     free(layout->shape);
     iron__frames_close(layout->frames);
     iron__table_destroy(layout->table);
-    iron__table_stream_destroy(layout->stream);
+    iron__table_destroy(layout->stream);
     layout->shape = NULL;
     layout->frames = NULL;
     layout->table = NULL;
@@ -166,9 +166,8 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
 
 /* What is left to check once the format's own checks have passed. */
 static iron_status check_layout(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
-    iron_dtype stored_as = l->table    ? l->table->stored_as
-                           : l->stream ? l->stream->stored_as
-                                       : IRON_DTYPE_NONE;
+    const iron__table *table = iron__layout_table(l);
+    iron_dtype stored_as = table ? table->stored_as : IRON_DTYPE_NONE;
 
     if (!c->is_for_raw && c->dtype == IRON_DTYPE_I32 && stored_as == IRON_DTYPE_I32)
         l->dtype = IRON_DTYPE_I32; /* as wide as u32; no value is negative */
@@ -236,7 +235,7 @@ static iron_status examine_table(iron__candidate *c, iron__format_layout *layout
     status = format->examine(c, layout, err);
     if (status != IRON_E_UNSUPPORTED || !can_go || c->wants_seekable)
         return status;
-    iron__table_stream_destroy(layout->stream);
+    iron__table_destroy(layout->stream);
     layout->stream = NULL;
     IRON_TRY(go_inside(c, layout, err));
     return format->examine(c, layout, err);

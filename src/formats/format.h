@@ -42,7 +42,7 @@ typedef struct iron__format_layout {
     iron__frames *frames; /* owned: it can be decompressed at any position; else NULL */
     iron__table *table;   /* owned: tokens are decoded in blocks, such as a column; else NULL. With
                            * frames: it is the table of what they decompress to */
-    iron__table_stream *stream; /* owned: the same, read in order; else NULL */
+    iron__table *stream;  /* owned: the same, read in order; else NULL */
 } iron__format_layout;
 
 /* Whether the tokens of a file are not simply the bytes from data_offset on. */
@@ -54,6 +54,11 @@ static inline bool iron__layout_is_converted(const iron__format_layout *layout) 
 static inline void iron__layout_use_frames(const iron__format_layout *layout, iron__input *in) {
     if (layout->table && layout->frames)
         iron__input_use_frames(in, layout->frames);
+}
+
+/* The table, however it is read; NULL: there is none. */
+static inline const iron__table *iron__layout_table(const iron__format_layout *layout) {
+    return layout->table ? layout->table : layout->stream;
 }
 
 /* Of a column: fills dtype, tokens and documents as they are in the layout's table. */

@@ -112,7 +112,7 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     return status;
 }
 
-static const iron__table_kind kind = {decode, free};
+static const iron__table_kind kind = {decode, free, NULL};
 
 iron_status iron__fortran_table(iron__format_layout *l, const char *name, iron_error *err) {
     size_t width = iron_dtype_bytes(l->dtype);

@@ -927,7 +927,7 @@ static void destroy(void *state) {
     free(s);
 }
 
-static const iron__table_kind mds_kind = {decode, destroy};
+static const iron__table_kind mds_kind = {decode, destroy, NULL};
 
 /* Checksums. */
 

@@ -843,7 +843,7 @@ static iron_status decode(const iron__table *table, const iron__input *in, size_
     return status;
 }
 
-static const iron__table_kind kind = {decode, destroy};
+static const iron__table_kind kind = {decode, destroy, NULL};
 
 /* The format. */
 

@@ -329,11 +329,10 @@ uint64_t iron_source_file_tokens(const iron_source *source, size_t index) {
 }
 
 const char *iron_source_file_column(const iron_source *source, size_t index) {
-    const iron__format_layout *l = &source->layouts[index];
+    const iron__table *table =
+        index < source->files.count ? iron__layout_table(&source->layouts[index]) : NULL;
 
-    if (index >= source->files.count)
-        return NULL;
-    return l->table ? l->table->column : l->stream ? l->stream->column : NULL;
+    return table ? table->column : NULL;
 }
 
 const char *iron_source_file_compression(const iron_source *source, size_t index) {
@@ -587,7 +586,7 @@ void iron__source_release(const iron_source *source, const iron__block *held, si
 /* Reads tokens of a table in order; fewer than wanted at its end alone. */
 static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *got,
                                 const atomic_bool *stop, iron_error *err) {
-    iron__table_stream *stream = s->layouts[s->current].stream;
+    iron__table *stream = s->layouts[s->current].stream;
     uint64_t done = s->done;
     bool has_ended = false;
 

@@ -22,9 +22,9 @@ iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes,
     iron__table *table = calloc(1, sizeof *table);
 
     *out = NULL;
-    if (table && state_bytes > 0)
+    if (table)
         table->state = calloc(1, state_bytes);
-    if (!table || (state_bytes > 0 && !table->state)) {
+    if (!table || !table->state) {
         free(table);
         return iron__no_memory(err, "a table");
     }
@@ -36,20 +36,10 @@ iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes,
 void iron__table_destroy(iron__table *table) {
     if (!table)
         return;
-    if (table->kind->destroy)
-        table->kind->destroy(table->state);
+    table->kind->destroy(table->state);
     free(table->column);
     free(table->blocks);
     free(table);
-}
-
-void iron__table_stream_destroy(iron__table_stream *stream) {
-    if (!stream)
-        return;
-    if (stream->kind->destroy)
-        stream->kind->destroy(stream->state);
-    free(stream->column);
-    free(stream);
 }
 
 iron_status iron__table_add_block(iron__table *table, const iron__table_block *block,

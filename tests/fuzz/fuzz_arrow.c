@@ -86,7 +86,7 @@ static void read_table(opened *o, outcome *out) {
                      (k == 0 || out->all.places[k] >= out->all.places[k - 1]));
 }
 
-static void read_stream(iron__table_stream *s, iron__input *in, outcome *out) {
+static void read_stream(iron__table *s, iron__input *in, outcome *out) {
     bool has_ended = false;
     iron_error err;
 

@@ -80,7 +80,7 @@ static void read_table(outcome *o, iron__table *t, iron__input *in) {
     iron__blocks_destroy(range.cache);
 }
 
-static void read_stream(outcome *o, iron__table_stream *s, iron__input *in) {
+static void read_stream(outcome *o, iron__table *s, iron__input *in) {
     bool has_ended = false;
 
     while (!has_ended && o->status == IRON_OK)

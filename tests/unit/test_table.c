@@ -40,13 +40,13 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     return IRON_OK;
 }
 
-static const iron__table_kind kind = {decode, NULL};
+static const iron__table_kind kind = {decode, free, NULL};
 
 static iron__table *make_table(void) {
     iron__table *t = NULL;
     iron_error err;
 
-    assert_ok(iron__table_create(&kind, 0, &t, &err), &err);
+    assert_ok(iron__table_create(&kind, 1, &t, &err), &err);
     t->column = strdup("ids");
     t->dtype = iron__stored_dtype(IRON_STORED_I64);
     t->tokens = 42;
