@@ -1049,21 +1049,6 @@ static uint64_t load_offset(const column *c, const unsigned char *offsets, uint6
     return (uint64_t)(int64_t)(int32_t)iron__load_u32(offsets + 4 * index);
 }
 
-/* Makes room for more bytes and places in a block, for many batches one after another. */
-static iron_status grow(iron__block *b, uint64_t bytes, uint64_t places, iron_error *err) {
-    if (bytes > b->capacity - b->bytes) {
-        uint64_t all = b->bytes + bytes, twice = 2 * (uint64_t)b->capacity;
-
-        IRON_TRY(iron__block_reserve(b, (size_t)(all > twice ? all : twice), err));
-    }
-    if (places > b->place_capacity - b->place_count) {
-        uint64_t all = b->place_count + places, twice = 2 * (uint64_t)b->place_capacity;
-
-        IRON_TRY(iron__block_reserve_places(b, (size_t)(all > twice ? all : twice), err));
-    }
-    return IRON_OK;
-}
-
 static iron_status out_of_order(const char *name, const char *column_name, uint64_t row,
                                 uint64_t first, uint64_t end, uint64_t items, iron_error *err) {
     IRON_FAIL(err, IRON_E_FORMAT,
@@ -1081,7 +1066,7 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
 
     if (rows > IRON_TABLE_PART_BYTES_MAX / sizeof(uint64_t))
         return too_large(d->r, "a batch with rows", rows * sizeof(uint64_t), err);
-    IRON_TRY(grow(d->out, 0, rows, err));
+    IRON_TRY(iron__block_reserve_places(d->out, d->out->place_count + (size_t)rows, err));
     *first = row * size;
     *end = (row + rows) * size;
     if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST) {
@@ -1214,7 +1199,7 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
         if (end - first > IRON_TABLE_PART_BYTES_MAX / width)
             return too_large(d->r, "a batch with tokens", (end - first) * width, err);
         IRON_TRY(load(d->r, b, &b->values, first * each, (end - first) * each, &values, err));
-        IRON_TRY(grow(d->out, count * width, 0, err));
+        IRON_TRY(iron__block_reserve(d->out, d->out->bytes + count * width, err));
         if (c->has_dictionary) {
             IRON_TRY(decode_indices(d, values, count, d->out->data + d->out->bytes, rows, err));
         } else {

@@ -56,8 +56,9 @@ struct iron__blocks {
 };
 
 iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *err) {
-    size_t alignment = bytes < HUGE_PAGE_BYTES ? ALIGNMENT : HUGE_PAGE_BYTES;
-    size_t capacity = (bytes + alignment - 1) / alignment * alignment;
+    size_t least = block->bytes > 0 && bytes < 2 * block->capacity ? 2 * block->capacity : bytes;
+    size_t alignment = least < HUGE_PAGE_BYTES ? ALIGNMENT : HUGE_PAGE_BYTES;
+    size_t capacity = (least + alignment - 1) / alignment * alignment;
     unsigned char *data;
 
     if (bytes <= block->capacity && block->data)
@@ -76,10 +77,12 @@ iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *er
 }
 
 iron_status iron__block_reserve_places(iron__block *block, size_t count, iron_error *err) {
+    size_t twice = block->place_count > 0 ? 2 * block->place_capacity : 256;
     uint64_t *places;
 
     if (count <= block->place_capacity)
         return IRON_OK;
+    count = count > twice ? count : twice;
     places =
         count > SIZE_MAX / sizeof *places ? NULL : realloc(block->places, count * sizeof *places);
     if (!places)
@@ -91,8 +94,7 @@ iron_status iron__block_reserve_places(iron__block *block, size_t count, iron_er
 
 iron_status iron__block_add_place(iron__block *block, uint64_t place, iron_error *err) {
     if (block->place_count == block->place_capacity)
-        IRON_TRY(iron__block_reserve_places(
-            block, block->place_capacity ? 2 * block->place_capacity : 256, err));
+        IRON_TRY(iron__block_reserve_places(block, block->place_count + 1, err));
     block->places[block->place_count++] = place;
     return IRON_OK;
 }
