@@ -62,6 +62,21 @@
 /* Bytes that can be read after the end of encoded data: unpacking reads whole words. */
 #define SLACK 64u
 
+/* A number of 7 bits a byte: at most 10 bytes. False: it is not there, or longer. */
+static bool read_varint(const unsigned char **at, const unsigned char *end, uint64_t *value) {
+    *value = 0;
+    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
+        unsigned byte = *(*at)++;
+
+        *value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return shift < 63 || byte <= 1;
+    }
+    return false;
+}
+
+static uint64_t zigzag(uint64_t value) { return value >> 1 ^ (0 - (value & 1)); }
+
 /* Thrift's compact protocol, in which metadata are written: the footer, with the schema and the row
  * groups, and the headers of pages.
  *
@@ -110,46 +125,39 @@ static uint64_t thrift_fail(thrift *t, const char *fault) {
     return 0;
 }
 
-static unsigned next_byte(thrift *t) {
-    if (t->at == t->end) {
-        t->is_short = t->is_short || !t->fault;
-        return (unsigned)thrift_fail(t, "it ends too early");
-    }
-    return *t->at++;
+static uint64_t thrift_ends(thrift *t, const char *fault) {
+    t->is_short = t->is_short || !t->fault;
+    return thrift_fail(t, fault);
 }
 
 static const unsigned char *next_bytes(thrift *t, uint64_t count) {
     const unsigned char *at = t->at;
 
     if (count > (uint64_t)(t->end - t->at)) {
-        t->is_short = t->is_short || !t->fault;
-        (void)thrift_fail(t, "it ends too early");
+        (void)thrift_ends(t, "it ends too early");
         return NULL;
     }
     t->at += count;
     return at;
 }
 
+static unsigned next_byte(thrift *t) {
+    const unsigned char *at = next_bytes(t, 1);
+
+    return at ? *at : 0;
+}
+
 static uint64_t next_varint(thrift *t) {
-    uint64_t value = 0;
+    const unsigned char *start = t->at;
+    uint64_t value;
 
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-        unsigned byte = next_byte(t);
-
-        if (shift == 63 && byte > 1)
-            break;
-        value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128)
-            return t->fault ? 0 : value;
-    }
-    return thrift_fail(t, "a number is too long");
+    if (read_varint(&t->at, t->end, &value))
+        return value;
+    return t->at - start < 10 ? thrift_ends(t, "it ends too early")
+                              : thrift_fail(t, "a number is too long");
 }
 
-static int64_t next_signed(thrift *t) {
-    uint64_t value = next_varint(t);
-
-    return (int64_t)(value >> 1 ^ (0 - (value & 1)));
-}
+static int64_t next_signed(thrift *t) { return (int64_t)zigzag(next_varint(t)); }
 
 /* False: the struct has ended, or a fault. */
 static bool next_field(thrift *t, thrift_field *f) {
@@ -199,10 +207,8 @@ static void skip_elements(thrift *t, unsigned type, unsigned depth) {
         count = byte >> 4 == 15 ? next_varint(t) : byte >> 4;
         value = byte & 15;
     }
-    if (count > (uint64_t)(t->end - t->at)) {
-        t->is_short = t->is_short || !t->fault;
-        (void)thrift_fail(t, "a list has more elements than bytes");
-    }
+    if (count > (uint64_t)(t->end - t->at))
+        (void)thrift_ends(t, "a list has more elements than bytes");
     for (uint64_t k = 0; k < count && !t->fault; k++)
         for (unsigned part = key ? 0 : 1; part < 2; part++) {
             unsigned element = part == 0 ? key : value;
@@ -367,16 +373,7 @@ static iron_status refuse(const file_footer *f, const thrift *t, iron_error *err
               f->name, f->at + (uint64_t)(t->at - f->data), t->fault);
 }
 
-enum {
-    TYPE_BOOLEAN = 0,
-    TYPE_INT32 = 1,
-    TYPE_INT64 = 2,
-    TYPE_INT96 = 3,
-    TYPE_FLOAT = 4,
-    TYPE_DOUBLE = 5,
-    TYPE_BYTE_ARRAY = 6,
-    TYPE_FIXED = 7
-};
+enum { TYPE_INT32 = 1, TYPE_INT64 = 2 };
 
 enum { REPETITION_REQUIRED = 0, REPETITION_OPTIONAL = 1, REPETITION_REPEATED = 2 };
 
@@ -980,19 +977,6 @@ static void parse_page(thrift *t, page_header *out) {
  * ones 28 or 56 at a time, as bits of a word. Values are unpacked in groups of eight; a group reads
  * words, which may reach beyond the data by less than SLACK. */
 
-/* Numbers in the encodings: at most 10 bytes. False: they are not there. */
-static bool read_varint(const unsigned char **at, const unsigned char *end, uint64_t *value) {
-    *value = 0;
-    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
-        unsigned byte = *(*at)++;
-
-        *value |= (uint64_t)(byte & 127) << shift;
-        if (byte < 128)
-            return shift < 63 || byte <= 1;
-    }
-    return false;
-}
-
 /* Runs. */
 
 typedef struct runs {
@@ -1401,7 +1385,7 @@ static bool begin_deltas(const stored_values *v, deltas *d) {
         block % d->minis != 0 || total != v->count)
         return false;
     d->per_mini = block / d->minis;
-    d->last = first >> 1 ^ (0 - (first & 1));
+    d->last = zigzag(first);
     return d->per_mini % DELTA_PIECE == 0;
 }
 
@@ -1479,7 +1463,7 @@ static bool decode_deltas(const stored_values *v, uint32_t *to, value_failure *f
 
         if (!read_varint(&d.at, d.end, &least) || (uint64_t)(d.end - d.at) < d.minis)
             return damaged(failure, why);
-        least = least >> 1 ^ (0 - (least & 1));
+        least = zigzag(least);
         widths = d.at;
         d.at += d.minis;
         for (uint64_t m = 0; m < d.minis && done < v->count; m++) {
@@ -1862,12 +1846,8 @@ static iron_status read_body_v1(reader *r, const page_header *p, bool wants_valu
         have = need < LEVELS_AT_ONCE ? LEVELS_AT_ONCE : 2 * need;
         have = have < p->size ? have : p->size;
         from = r->work->page.data;
-        if (have == p->size)
-            IRON_TRY(iron__codec_decompress(r->chunk->codec, r->name, stored, p->stored,
-                                            r->work->page.data, p->size, err));
-        else
-            IRON_TRY(iron__codec_decompress_start(r->chunk->codec, r->name, stored, p->stored,
-                                                  r->work->page.data, p->size, (size_t)have, err));
+        IRON_TRY(iron__codec_decompress_start(r->chunk->codec, r->name, stored, p->stored,
+                                              r->work->page.data, p->size, (size_t)have, err));
         memset(r->work->page.data + p->size, 0, SLACK);
     }
     need = split_levels(&r->file->column.shape, from, have, &out->levels);
@@ -2037,38 +2017,32 @@ static iron_status examine_chunk(reader *r, column_chunk *chunk, part_list *list
 /* Examining on several threads: each takes the next chunk. */
 typedef struct survey {
     parquet *file;
-    const iron__input *in;
-    const char *name, *column;
-    const atomic_bool *stop;
-    iron__pieces pieces;
+    const iron__candidate *c;
+    const char *column;
     part_list *lists; /* one for each chunk */
 } survey;
 
-static void *survey_run(void *context) {
+static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
+                                const atomic_bool *stop, iron_error *err) {
     survey *s = context;
-    reader r = {.file = s->file, .column = s->column, .in = *s->in, .name = s->name};
-    uint64_t piece;
+    column_chunk *chunk = &s->file->chunks[piece];
+    reader r = {.file = s->file,
+                .chunk = chunk,
+                .column = s->column,
+                .in = *s->c->file,
+                .name = s->c->name,
+                .work = workspace_take(s->file),
+                .stop = s->c->stop};
+    iron_status status;
 
+    (void)worker, (void)stop;
+    if (!r.work)
+        return iron__no_memory(err, "a column");
     r.in.is_stream = false;
-    r.stop = s->stop;
-    r.work = workspace_take(s->file);
-    while (iron__pieces_take(&s->pieces, &piece)) {
-        iron_status status = IRON_OK;
-        iron_error error;
-
-        if (!r.work) {
-            status = iron__no_memory(&error, "a column");
-        } else {
-            r.chunk = &s->file->chunks[piece];
-            r.window = &r.work->pages;
-            r.window->count = 0;
-            status = examine_chunk(&r, &s->file->chunks[piece], &s->lists[piece], &error);
-        }
-        if (status != IRON_OK)
-            iron__pieces_end(&s->pieces, piece, status, &error);
-    }
+    r.window = &r.work->pages;
+    status = examine_chunk(&r, chunk, &s->lists[piece], err);
     workspace_put(s->file, r.work);
-    return NULL;
+    return status;
 }
 
 /* How many threads are worth starting: levels are all that takes time. */
@@ -2083,24 +2057,6 @@ static uint32_t survey_threads(const parquet *file) {
     most = most < file->chunk_count ? most : file->chunk_count;
     most = most < iron__cpu_threads() ? most : iron__cpu_threads();
     return most < THREADS_MAX ? (uint32_t)most : THREADS_MAX;
-}
-
-static iron_status survey_all(survey *s, iron_error *err) {
-    uint32_t threads = survey_threads(s->file), started = 0;
-    pthread_t others[THREADS_MAX];
-    iron_status status;
-
-    iron__pieces_init(&s->pieces, s->file->chunk_count);
-    while (started + 1 < threads && iron__thread_start(&others[started], survey_run, s) == 0)
-        started++;
-    survey_run(s);
-    for (uint32_t k = 0; k < started; k++)
-        pthread_join(others[k], NULL);
-    status = s->pieces.status;
-    if (status != IRON_OK && err)
-        *err = s->pieces.error;
-    iron__pieces_deinit(&s->pieces);
-    return status;
 }
 
 /* Makes the blocks of the table of all parts. */
@@ -2132,19 +2088,26 @@ static iron_status add_blocks(parquet *file, const part_list *lists, iron__table
 
 static iron_status examine_pages(const iron__candidate *c, parquet *file, iron__table *table,
                                  iron_error *err) {
-    survey s = {.file = file, .in = c->file, .name = c->name, .column = table->column};
-    iron_status status;
+    const iron_allocator *memory = iron__allocator_default();
+    part_list *lists = calloc(file->chunk_count + 1, sizeof *lists);
+    survey s = {.file = file, .c = c, .column = table->column, .lists = lists};
+    iron__ordered_run run = {.count = file->chunk_count, .piece = survey_chunk, .context = &s};
+    iron__thread_pool *pool = NULL;
+    iron_status status = IRON_OK;
 
-    s.stop = c->stop;
-    s.lists = calloc(file->chunk_count + 1, sizeof *s.lists);
-    if (!s.lists)
+    if (!lists)
         return iron__no_memory(err, "the row groups of a file");
-    status = survey_all(&s, err);
+    /* where there are no more threads, this one does all */
+    if (iron__thread_pool_create(survey_threads(file), memory, &pool, NULL) != IRON_OK)
+        status = iron__thread_pool_create(1, memory, &pool, err);
     if (status == IRON_OK)
-        status = add_blocks(file, s.lists, table, err);
+        status = iron__thread_pool_run_ordered(pool, &run, err);
+    iron__thread_pool_destroy(pool);
+    if (status == IRON_OK)
+        status = add_blocks(file, lists, table, err);
     for (size_t k = 0; k < file->chunk_count; k++)
-        free(s.lists[k].parts);
-    free(s.lists);
+        free(lists[k].parts);
+    free(lists);
     return status;
 }
 
