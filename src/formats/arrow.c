@@ -523,7 +523,6 @@ typedef struct reader {
     const iron__input *file; /* a regular file, or NULL */
     iron__input *pipe;
     const char *name;
-    const atomic_bool *stop;
     uint64_t limit;        /* where messages end at the latest */
     uint64_t position;     /* of a pipe: the next byte */
     unsigned prefix;       /* bytes before the metadata of all messages; 0: not known yet */
@@ -587,7 +586,7 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
     while (r->position < at) {
         size_t want = at - r->position < r->capacity ? (size_t)(at - r->position) : r->capacity;
 
-        IRON_TRY(iron__input_read(r->pipe, r->window, want, &some, r->stop, err));
+        IRON_TRY(iron__input_read(r->pipe, r->window, want, &some, err));
         r->position += some;
         if (some < want)
             return cut_off(r, r->position, at + bytes, err);
@@ -600,7 +599,7 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
         if (*got == r->capacity)
             IRON_TRY(reserve(r, &r->window, &r->capacity, twice < bytes ? twice : bytes, err));
         want = (bytes < r->capacity ? (size_t)bytes : r->capacity) - *got;
-        IRON_TRY(iron__input_read(r->pipe, r->window + *got, want, &some, r->stop, err));
+        IRON_TRY(iron__input_read(r->pipe, r->window + *got, want, &some, err));
         r->position += some;
         *got += some;
         if (some < want)
@@ -639,7 +638,7 @@ static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsi
     IRON_TRY(reserve(r, &r->window, &r->capacity, want, err));
     assert(r->window);
     r->count = 0;
-    IRON_TRY(iron__input_read_at(r->file, at, r->window, (size_t)want, r->stop, err));
+    IRON_TRY(iron__input_read_at(r->file, at, r->window, (size_t)want, err));
     r->at = at;
     r->count = (size_t)want;
     *out = r->window;
@@ -1437,11 +1436,10 @@ static iron_status decode_part(const arrow *a, const part *p, decoding *d, iron_
 }
 
 static iron_status table_decode(const iron__table *table, const iron__input *in, size_t index,
-                                bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                                iron_error *err) {
+                                bool wants_tokens, iron__block *out, iron_error *err) {
     const arrow *a = table->state;
     uint64_t tokens = iron__table_block_tokens(table, index);
-    reader r = {.file = in, .name = iron__path_shown(in->path), .stop = stop};
+    reader r = {.file = in, .name = iron__path_shown(in->path)};
     decoding d = {.r = &r, .column = &a->column, .column_name = table->column, .out = out};
     iron_status status = iron__block_reserve_places(out, (size_t)a->parts[index].rows, err);
 
@@ -1470,7 +1468,7 @@ static iron_status offset_at(reader *r, const column *c, const batch *b, uint64_
     if (at >= r->at && at - r->at <= r->count && each <= r->count - (at - r->at))
         memcpy(bytes, r->window + (at - r->at), each);
     else
-        IRON_TRY(iron__input_read_at(r->file, at, bytes, each, r->stop, err));
+        IRON_TRY(iron__input_read_at(r->file, at, bytes, each, err));
     *out = load_offset(c, bytes, 0);
     return IRON_OK;
 }
@@ -1583,7 +1581,7 @@ static iron_status check_order(reader *r, const column *c, const iron__table *t,
 
         some = left < some ? left : some;
         IRON_TRY(iron__input_read_at(r->file, b->offsets.at + row * each, piece,
-                                     (size_t)(some * each), r->stop, err));
+                                     (size_t)(some * each), err));
         for (uint64_t k = 0; k < some; k++) {
             uint64_t next = load_offset(c, piece, k);
 
@@ -1910,7 +1908,7 @@ static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err)
 }
 
 static iron_status stream_next(iron__table *stream, iron__input *in, iron__block *out,
-                               bool *has_ended, const atomic_bool *stop, iron_error *err) {
+                               bool *has_ended, iron_error *err) {
     arrow *a = stream->state;
     reader *r = &a->reader;
     decoding d = {.r = r, .column = &a->column, .column_name = stream->column, .out = out};
@@ -1922,7 +1920,6 @@ static iron_status stream_next(iron__table *stream, iron__input *in, iron__block
         return IRON_OK;
     r->pipe = in;
     r->name = iron__path_shown(in->path);
-    r->stop = stop;
     IRON_TRY(next_batch(a, r, a->position, &m, err));
     *has_ended = a->has_ended = m.header == HEADER_NONE;
     if (a->has_ended)
@@ -1943,7 +1940,7 @@ static iron_status stream_next(iron__table *stream, iron__input *in, iron__block
 static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__table *t, iron_error *err) {
     reader *r = &a->reader;
 
-    *r = (reader){.pipe = c->file, .name = c->name, .stop = c->stop, .limit = UINT64_MAX};
+    *r = (reader){.pipe = c->file, .name = c->name, .limit = UINT64_MAX};
     a->position = find_start(c, a->is_file);
     IRON_TRY(read_first(a, r, &a->position, err));
     return choose_column(a, c, t, err);
@@ -1959,7 +1956,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     static const iron__table_kind kind = {table_decode, arrow_destroy, stream_next};
     bool is_pipe = iron__input_is_pipe(c->file);
     iron__table **table = is_pipe ? &layout->stream : &layout->table;
-    reader r = {.file = c->file, .name = c->name, .stop = c->stop};
+    reader r = {.file = c->file, .name = c->name};
     iron_status status;
     arrow *a;
 
@@ -1969,7 +1966,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     a->state_count = 1;
     if (!a->states)
         return iron__no_memory(err, "an Arrow file");
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
     a->is_file = begins_with_magic(c);
     a->keeps_all = !is_pipe;
     iron__format_reason(c, "Arrow IPC %s", a->is_file ? "file" : "stream");

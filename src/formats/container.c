@@ -44,7 +44,7 @@ static bool far_bytes(const start *s, uint64_t offset, unsigned char *to, size_t
         return false;
     file.offset = offset;
     file.is_stream = false; /* does not move the offset of standard input */
-    return iron__input_read(&file, to, count, &got, NULL, NULL) == IRON_OK && got == count;
+    return iron__input_read(&file, to, count, &got, NULL) == IRON_OK && got == count;
 }
 
 static bool is_printable(const unsigned char *at, size_t count) {

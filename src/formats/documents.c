@@ -157,22 +157,20 @@ static iron_status find_start(iron_documents *d, uint64_t k, uint64_t *start, ir
     return IRON_OK;
 }
 
-static iron_status load_rows(table_rows *r, size_t block, const atomic_bool *stop,
-                             iron_error *err) {
+static iron_status load_rows(table_rows *r, size_t block, iron_error *err) {
     r->at = 0;
     if (r->is_known && r->block == block)
         return IRON_OK;
     r->is_known = false;
     r->rows.place_count = 0;
-    IRON_TRY(iron__table_row_starts(r->table, &r->in, block, &r->rows, stop, err));
+    IRON_TRY(iron__table_row_starts(r->table, &r->in, block, &r->rows, err));
     r->block = block;
     r->is_known = true;
     return IRON_OK;
 }
 
 /* Rows that begin at a position may be in two blocks: empty ones at the end of the first. */
-static iron_status seek_row(table_rows *r, uint64_t position, const atomic_bool *stop,
-                            iron_error *err) {
+static iron_status seek_row(table_rows *r, uint64_t position, iron_error *err) {
     const iron__table *t = r->table;
     size_t low = 0, high = t->block_count;
 
@@ -189,21 +187,20 @@ static iron_status seek_row(table_rows *r, uint64_t position, const atomic_bool 
         r->is_known = false;
         return IRON_OK;
     }
-    IRON_TRY(load_rows(r, low, stop, err));
+    IRON_TRY(load_rows(r, low, err));
     while (r->at < r->rows.place_count && r->rows.places[r->at] < position)
         r->at++;
     return IRON_OK;
 }
 
 /* The next document is the first that begins at the position or later. */
-static iron_status seek(iron_documents *d, uint64_t position, const atomic_bool *stop,
-                        iron_error *err) {
+static iron_status seek(iron_documents *d, uint64_t position, iron_error *err) {
     uint64_t low = 0, high = d->count, start;
     iron_status status = IRON_OK;
 
     d->last = position;
     if (d->rows.table)
-        return seek_row(&d->rows, position, stop, err);
+        return seek_row(&d->rows, position, err);
     d->ends.is_sought = d->offsets.is_sought = true;
     while (low < high && status == IRON_OK) {
         uint64_t middle = low + (high - low) / 2;
@@ -220,12 +217,11 @@ static iron_status seek(iron_documents *d, uint64_t position, const atomic_bool 
 }
 
 /* The next row, from the block after this one if need be. */
-static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, const atomic_bool *stop,
-                            iron_error *err) {
+static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, iron_error *err) {
     *is_there = false;
     while (r->block < r->table->block_count) {
         if (!r->is_known)
-            IRON_TRY(load_rows(r, r->block, stop, err));
+            IRON_TRY(load_rows(r, r->block, err));
         if (r->at < r->rows.place_count) {
             *start = r->rows.places[r->at++];
             *is_there = true;
@@ -233,19 +229,18 @@ static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, cons
         }
         if (r->block + 1 >= r->table->block_count)
             return IRON_OK;
-        IRON_TRY(load_rows(r, r->block + 1, stop, err));
+        IRON_TRY(load_rows(r, r->block + 1, err));
     }
     return IRON_OK;
 }
 
 /* Where the next document begins. */
-static iron_status next_start(iron_documents *d, uint64_t *start, bool *is_there,
-                              const atomic_bool *stop, iron_error *err) {
+static iron_status next_start(iron_documents *d, uint64_t *start, bool *is_there, iron_error *err) {
     const char *name = d->rows.table ? d->rows.in.path : d->index.path;
 
     *is_there = d->next < d->count;
     if (d->rows.table)
-        IRON_TRY(next_row(&d->rows, start, is_there, stop, err));
+        IRON_TRY(next_row(&d->rows, start, is_there, err));
     else if (*is_there)
         IRON_TRY(find_start(d, d->next, start, err));
     if (!*is_there)
@@ -267,10 +262,10 @@ static iron_status find_end(iron_documents *d, uint64_t k, uint64_t *end, iron_e
     if (!d->rows.table) /* an index has an entry for the last, too */
         return find_start(d, k + 1, end, err);
     if (k == 0)
-        IRON_TRY(next_start(d, end, &is_there, NULL, err));
+        IRON_TRY(next_start(d, end, &is_there, err));
     *end = d->tokens;
     if (k + 1 < d->count)
-        IRON_TRY(next_start(d, end, &is_there, NULL, err));
+        IRON_TRY(next_start(d, end, &is_there, err));
     IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read", d->rows.in.path);
     return IRON_OK;
 }
@@ -280,6 +275,7 @@ iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_
     iron_documents *d = documents;
 
     *count = 0;
+    d->rows.in.stop = NULL;
     while (*count < room && d->read < d->count) {
         uint64_t end;
 
@@ -301,10 +297,11 @@ iron_status iron__documents_each(iron_documents *documents, uint64_t first, uint
     uint64_t begin = 0, next = 0;
     bool is_there = false, is_next_there = false;
 
-    IRON_TRY(seek(documents, first, stop, err));
-    IRON_TRY(next_start(documents, &begin, &is_there, stop, err));
+    documents->rows.in.stop = stop;
+    IRON_TRY(seek(documents, first, err));
+    IRON_TRY(next_start(documents, &begin, &is_there, err));
     while (is_there && (begin < end || (begin == end && end == documents->tokens))) {
-        IRON_TRY(next_start(documents, &next, &is_next_there, stop, err));
+        IRON_TRY(next_start(documents, &next, &is_next_there, err));
         next = is_next_there ? next : documents->tokens;
         IRON_TRY(use(context, begin, next, err));
         begin = next;

@@ -321,7 +321,7 @@ static bool any_matches(const char *const *globs, size_t count, const char *rela
 /* What is inside a compressed file, if that is not tokens; NULL also if that cannot be told. */
 static const iron__container *look_inside(iron__candidate *c, iron__codec codec) {
     if (!iron__codec_is_there(codec) || iron__input_decompress(c->file, codec, NULL) != IRON_OK ||
-        iron__input_peek(c->file, c->head, &c->head_count, NULL, NULL) != IRON_OK ||
+        iron__input_peek(c->file, c->head, &c->head_count, NULL) != IRON_OK ||
         iron__format_recognise(c) != &iron__format_raw)
         return NULL;
     return iron__container_find(c);
@@ -353,7 +353,7 @@ static const char *not_tokens(const iron_source_options *o, const char *path, ui
     if (o->include_count > 0 && o->format && strcmp(o->format, "raw") == 0)
         return NULL;
     if (iron__input_open(&file, NULL) == IRON_OK) {
-        if (iron__input_peek(&file, c.head, &c.head_count, NULL, NULL) == IRON_OK) {
+        if (iron__input_peek(&file, c.head, &c.head_count, NULL) == IRON_OK) {
             is_recognised = iron__format_recognise(&c) != &iron__format_raw;
             found = is_recognised ? NULL : iron__container_find(&c);
         }

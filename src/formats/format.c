@@ -87,7 +87,7 @@ iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron
     uint64_t from = c->file->offset;
     size_t got;
 
-    IRON_TRY(iron__input_read(c->file, to, want, &got, c->stop, err));
+    IRON_TRY(iron__input_read(c->file, to, want, &got, err));
     IRON_FAIL_IF(got < want, err, IRON_E_FORMAT,
                  "%.100s ended at byte %" PRIu64 ", inside its header, which needs at least "
                  "%" PRIu64 " bytes",
@@ -155,11 +155,11 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
     if (!is_file)
         layout->frames = NULL;
     else if (c->wants_seekable)
-        IRON_TRY(iron__frames_open_any(c->file, codec, c->stop, &layout->frames, err));
+        IRON_TRY(iron__frames_open_any(c->file, codec, &layout->frames, err));
     else
         IRON_TRY(iron__frames_open(c->file, codec, &layout->frames, err));
     IRON_TRY(iron__input_decompress(c->file, codec, err));
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
     layout->bytes = IRON_COUNT_UNKNOWN;
     return IRON_OK;
 }
@@ -211,7 +211,7 @@ static iron_status go_inside(iron__candidate *c, iron__format_layout *layout, ir
     if (!layout->frames) {
         status = iron__input_open(&stored, err);
         if (status == IRON_OK)
-            status = iron__frames_open_any(&stored, c->codec, c->stop, &layout->frames, err);
+            status = iron__frames_open_any(&stored, c->codec, &layout->frames, err);
         iron__input_close(&stored);
     }
     if (status == IRON_OK)
@@ -248,7 +248,7 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
 
     *layout = (iron__format_layout){
         .bytes = c->file->bytes, .tokens = IRON_COUNT_UNKNOWN, .documents = IRON_COUNT_UNKNOWN};
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
     codec = find_codec(forced, c);
     if (codec != IRON_CODEC_NONE)
         IRON_TRY(iron__candidate_decompress(c, codec, layout, err));

@@ -78,7 +78,6 @@ typedef struct iron__candidate {
     bool is_for_raw;     /* the user's dtype applies only to files without a dtype of their own */
     const char *column;  /* of tables: given by the user, or NULL */
     bool wants_seekable; /* of compressed files: decompress to find the length, if necessary */
-    const atomic_bool *stop;
     iron_sniff_report *report;          /* receives the reasons; may be NULL */
     const iron_source_options *options; /* for warnings; may be NULL */
     unsigned char head[IRON_HEAD_BYTES];

@@ -317,7 +317,6 @@ typedef struct shard_bytes {
     unsigned char *window;
     uint64_t at;
     size_t held;
-    const atomic_bool *stop;
 } shard_bytes;
 
 /* Gives bytes at ... at+want-1, which are in the shard and at most WINDOW_BYTES, until the next
@@ -337,7 +336,7 @@ static iron_status look(shard_bytes *b, uint64_t at, size_t want, const unsigned
             some = GLANCE_BYTES;
         some = b->count - at < some ? (size_t)(b->count - at) : some;
         b->held = 0;
-        IRON_TRY(iron__input_read_at(b->file, at, b->window, some, b->stop, err));
+        IRON_TRY(iron__input_read_at(b->file, at, b->window, some, err));
         b->at = at;
         b->held = some;
     }
@@ -879,7 +878,7 @@ static iron_status decode_samples(const iron__table *t, size_t index, bool wants
 
 /* Reads and decompresses a whole shard; the caller frees *out. */
 static iron_status decompress(const shard *s, const iron__input *in, const char *name,
-                              unsigned char **out, const atomic_bool *stop, iron_error *err) {
+                              unsigned char **out, iron_error *err) {
     unsigned char *from = malloc((size_t)s->file_bytes + 1);
     iron_status status;
 
@@ -887,7 +886,7 @@ static iron_status decompress(const shard *s, const iron__input *in, const char 
     if (!from || !*out)
         status = iron__no_memory(err, name);
     else
-        status = iron__input_read_at(in, 0, from, (size_t)s->file_bytes, stop, err);
+        status = iron__input_read_at(in, 0, from, (size_t)s->file_bytes, err);
     if (status == IRON_OK)
         status = iron__codec_decompress(s->codec, name, from, (size_t)s->file_bytes, *out,
                                         (size_t)s->bytes, err);
@@ -900,17 +899,16 @@ static iron_status decompress(const shard *s, const iron__input *in, const char 
 }
 
 static iron_status decode(const iron__table *t, const iron__input *in, size_t index,
-                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                          iron_error *err) {
+                          bool wants_tokens, iron__block *out, iron_error *err) {
     const shard *s = t->state;
     const char *name = iron__path_shown(in->path);
-    shard_bytes offsets = {.name = name, .file = in, .count = s->bytes, .stop = stop};
+    shard_bytes offsets = {.name = name, .file = in, .count = s->bytes};
     shard_bytes samples = offsets;
     unsigned char *memory = NULL;
     iron_status status = IRON_OK;
 
     if (s->codec != IRON_CODEC_NONE)
-        status = decompress(s, in, name, &memory, stop, err);
+        status = decompress(s, in, name, &memory, err);
     offsets.memory = samples.memory = memory;
     if (status == IRON_OK)
         status = decode_samples(t, index, wants_tokens, &offsets, &samples, out, err);
@@ -1095,15 +1093,14 @@ static iron_status check_bytes(const iron__candidate *c, const iron__json *raw,
 static iron_status check_content(const iron__candidate *c, const iron__json *raw,
                                  const iron__json *file, shard *s, iron__table *t,
                                  iron_error *err) {
-    shard_bytes stored = {
-        .name = c->name, .file = c->file, .count = s->file_bytes, .stop = c->stop};
+    shard_bytes stored = {.name = c->name, .file = c->file, .count = s->file_bytes};
     shard_bytes offsets = stored, samples = stored;
     unsigned char *memory = NULL;
     bool has_warned = false;
     iron_status status = check_hashes(c, file, &stored, "the file", &has_warned, err);
 
     if (status == IRON_OK && s->codec != IRON_CODEC_NONE) {
-        status = decompress(s, c->file, c->name, &memory, c->stop, err);
+        status = decompress(s, c->file, c->name, &memory, err);
         offsets.memory = samples.memory = memory;
         offsets.count = samples.count = s->bytes;
         if (status == IRON_OK)

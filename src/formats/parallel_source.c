@@ -667,6 +667,7 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     iron__input file = {.path = iron_source_file(p->source, index),
                         .bytes = l->bytes,
                         .offset = l->data_offset + token * p->width,
+                        .stop = stop,
                         .fd = -1};
     bool is_remote = iron__path_is_remote(file.path);
     const open_file *entry = NULL;
@@ -680,17 +681,17 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     file.fd = entry ? entry->fd : file.fd;
     iron__layout_use_frames(l, &file);
     if (iron__layout_is_converted(l)) {
-        status = iron__source_read_converted(p->source, index, &file, token, to, want / p->width,
-                                             stop, err);
+        status =
+            iron__source_read_converted(p->source, index, &file, token, to, want / p->width, err);
     } else if (!entry) {
-        status = iron__input_read_at(&file, file.offset, to, want, stop, err);
+        status = iron__input_read_at(&file, file.offset, to, want, err);
     } else {
         if (entry->direct.fd >= 0) {
             done = direct_read(&p->buffers, &entry->direct, file.offset, to, want, stop);
             p->direct_bytes += done;
             file.offset += done;
         }
-        status = iron__input_read(&file, to + done, want - done, &got, stop, err);
+        status = iron__input_read(&file, to + done, want - done, &got, err);
         if (status == IRON_OK && done + got < want)
             status = iron__input_check_end(&file, err);
     }

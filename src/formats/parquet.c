@@ -1582,7 +1582,6 @@ typedef struct reader {
     const char *name;
     workspace *work;
     window *window; /* one of the workspace's */
-    const atomic_bool *stop;
 } reader;
 
 /* Workspaces. */
@@ -1680,8 +1679,7 @@ static iron_status fetch(reader *r, uint64_t at, size_t need, size_t want,
     w->count = 0;
     IRON_TRY(reserve(&w->buffer, want, there, err));
     assert(w->buffer.data);
-    IRON_TRY(iron__input_read_at(&r->in, at + there, w->buffer.data + there, want - there, r->stop,
-                                 err));
+    IRON_TRY(iron__input_read_at(&r->in, at + there, w->buffer.data + there, want - there, err));
     memset(w->buffer.data + want, 0, SLACK);
     w->at = at;
     w->count = want;
@@ -2031,8 +2029,7 @@ static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
                 .column = s->column,
                 .in = *s->c->file,
                 .name = s->c->name,
-                .work = workspace_take(s->file),
-                .stop = s->c->stop};
+                .work = workspace_take(s->file)};
     iron_status status;
 
     (void)worker, (void)stop;
@@ -2262,16 +2259,14 @@ static iron_status decode_part(decoding *d, const part *piece, iron_error *err) 
 }
 
 static iron_status decode(const iron__table *table, const iron__input *in, size_t index,
-                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                          iron_error *err) {
+                          bool wants_tokens, iron__block *out, iron_error *err) {
     parquet *file = table->state;
     const part *piece = &file->parts[index];
     decoding d = {.r = {.file = file,
                         .chunk = &file->chunks[piece->chunk],
                         .column = table->column,
                         .in = *in,
-                        .name = iron__path_shown(in->path),
-                        .stop = stop},
+                        .name = iron__path_shown(in->path)},
                   .table = table,
                   .index = index,
                   .wants_tokens = wants_tokens,
@@ -2307,8 +2302,7 @@ static bool recognise(const iron__candidate *c) {
         return true;
     file.is_stream = false; /* does not move the offset of standard input */
     return !iron__input_is_pipe(&file) && file.bytes >= MAGIC_BYTES + TAIL_BYTES &&
-           iron__input_read_at(&file, file.bytes - MAGIC_BYTES, end, sizeof end, c->stop, NULL) ==
-               IRON_OK &&
+           iron__input_read_at(&file, file.bytes - MAGIC_BYTES, end, sizeof end, NULL) == IRON_OK &&
            memcmp(end, c->head, MAGIC_BYTES) == 0;
 }
 
@@ -2322,8 +2316,8 @@ static iron_status read_footer(const iron__candidate *c, file_footer *f, iron_er
     file.is_stream = false;
     IRON_FAIL_IF(bytes < MAGIC_BYTES + TAIL_BYTES, err, IRON_E_FORMAT,
                  "%.100s has %" PRIu64 " bytes; a Parquet file has at least 12", c->name, bytes);
-    IRON_TRY(iron__input_read_at(&file, 0, head, sizeof head, c->stop, err));
-    IRON_TRY(iron__input_read_at(&file, bytes - TAIL_BYTES, tail, sizeof tail, c->stop, err));
+    IRON_TRY(iron__input_read_at(&file, 0, head, sizeof head, err));
+    IRON_TRY(iron__input_read_at(&file, bytes - TAIL_BYTES, tail, sizeof tail, err));
     IRON_FAIL_IF(memcmp(tail + 4, "PARE", MAGIC_BYTES) == 0, err, IRON_E_UNSUPPORTED,
                  "%.100s is an encrypted Parquet file, which is not read; write it without "
                  "encryption",
@@ -2350,7 +2344,7 @@ static iron_status read_footer(const iron__candidate *c, file_footer *f, iron_er
     if (!f->data)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a footer of %zu bytes",
                           f->bytes);
-    return iron__input_read_at(&file, f->at, f->data, f->bytes, c->stop, err);
+    return iron__input_read_at(&file, f->at, f->data, f->bytes, err);
 }
 
 /* The chosen column's chunks; refuses what no library here can decompress. */

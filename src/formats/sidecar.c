@@ -112,7 +112,7 @@ static iron_status read_whole(iron__sidecar *s, iron_error *err) {
         if (!grown)
             return iron__no_memory(err, s->path);
         s->memory = grown;
-        IRON_TRY(iron__input_read(&s->file, grown + got, room - got, &some, NULL, err));
+        IRON_TRY(iron__input_read(&s->file, grown + got, room - got, &some, err));
         got += some;
         s->bytes = got;
         if (got < room)
@@ -179,7 +179,7 @@ iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *
                  "%.120s ended at byte %" PRIu64 ", expected at least %" PRIu64 " bytes",
                  sidecar->path, sidecar->bytes, at + want);
     if (!sidecar->memory)
-        return iron__input_read_at(&sidecar->file, at, to, want, NULL, err);
+        return iron__input_read_at(&sidecar->file, at, to, want, err);
     if (want > 0)
         memcpy(to, sidecar->memory + at, want);
     return IRON_OK;

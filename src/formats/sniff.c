@@ -350,7 +350,7 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
         iron__input file = *c->file;
 
         file.offset = bytes / 16 * 8;
-        IRON_TRY(iron__input_read(&file, data + count, IRON_HEAD_BYTES, &more, c->stop, err));
+        IRON_TRY(iron__input_read(&file, data + count, IRON_HEAD_BYTES, &more, err));
     }
     looks = iron__dtype_contradiction(data, count + more, c->dtype, why);
     /* bytes of text alternate in patterns of any kind */
@@ -389,7 +389,7 @@ static iron_status read_part(iron__candidate *c, uint64_t from, unsigned char *t
     size_t got;
 
     c->file->offset = from;
-    IRON_TRY(iron__input_read(c->file, to + *count, want, &got, NULL, err));
+    IRON_TRY(iron__input_read(c->file, to + *count, want, &got, err));
     *count += got;
     return IRON_OK;
 }
@@ -399,7 +399,7 @@ static iron_status read_sample(iron__candidate *c, uint64_t bytes, unsigned char
                                iron_error *err) {
     *count = 0;
     if (iron__input_is_pipe(c->file)) /* compressed: only its beginning */
-        return iron__input_read(c->file, to, PARTS * PART_BYTES, count, NULL, err);
+        return iron__input_read(c->file, to, PARTS * PART_BYTES, count, err);
     if (bytes <= PARTS * PART_BYTES)
         return read_part(c, 0, to, (size_t)bytes, count, err);
     IRON_TRY(read_part(c, 0, to, PART_BYTES, count, err));
@@ -538,7 +538,7 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
     const iron__container *found = NULL;
     iron_status status = IRON_OK;
 
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, NULL, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
     IRON_TRY(iron__sidecar_refuse(c->file->path, err));
     if (iron__format_recognise(c) == &iron__format_raw)
         found = iron__container_find(c);

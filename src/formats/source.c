@@ -73,15 +73,13 @@ struct iron_source {
 };
 
 /* Examines an open file and checks that its dtype is the one of the source. */
-static iron_status examine_open(iron_source *s, size_t index, iron__input *file,
-                                const atomic_bool *stop, iron_error *err) {
+static iron_status examine_open(iron_source *s, size_t index, iron__input *file, iron_error *err) {
     iron__candidate candidate = {.file = file,
                                  .name = iron__path_shown(file->path),
                                  .dtype = s->given,
                                  .is_for_raw = s->is_for_raw,
                                  .column = s->column,
                                  .wants_seekable = s->wants_seekable,
-                                 .stop = stop,
                                  .options = &s->options};
     iron_dtype found;
 
@@ -122,7 +120,7 @@ static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
         s->stdin_start = (uint64_t)from < id->bytes ? (uint64_t)from : id->bytes;
     file.start = iron__path_is_stdin(path) ? s->stdin_start : 0;
     file.bytes = id->bytes - file.start;
-    status = examine_open(s, index, &file, NULL, err);
+    status = examine_open(s, index, &file, err);
     iron__input_close(&file);
     return status;
 }
@@ -176,10 +174,11 @@ static iron_status fill_block(void *context, uint64_t index, iron__block *block,
 
     index -= s->decoding.bases[k];
     IRON_TRY(open_again(s, k, &in, err));
+    in.stop = stop;
     if (l->table)
-        status = l->table->kind->decode(l->table, &in, (size_t)index, true, block, stop, err);
+        status = l->table->kind->decode(l->table, &in, (size_t)index, true, block, err);
     else
-        status = iron__frames_decode(l->frames, &in, index, block, stop, err);
+        status = iron__frames_decode(l->frames, &in, index, block, err);
     iron__input_close(&in);
     return status;
 }
@@ -266,7 +265,7 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
      * the bytes that were read cannot be read again. */
     s->file = (iron__input){.path = s->files.paths[0], .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
     IRON_TRY(iron__input_open(&s->file, err));
-    return examine_open(s, 0, &s->file, NULL, err);
+    return examine_open(s, 0, &s->file, err);
 }
 
 iron_status iron_source_open(const iron_source_options *options, iron_source **out,
@@ -403,16 +402,19 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
     const char *path = s->files.paths[s->current];
     bool is_pipe = l->bytes == IRON_COUNT_UNKNOWN;
 
-    if (s->file.path)
+    if (s->file.path) {
+        s->file.stop = stop;
         return IRON_OK;
+    }
     if (s->identities[s->current].kind == IRON_INPUT_REGULAR) {
         IRON_TRY(open_again(s, s->current, &s->file, err));
     } else {
         s->file = (iron__input){.path = path, .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
         IRON_TRY(iron__input_open(&s->file, err));
     }
+    s->file.stop = stop;
     if (is_pipe)
-        return examine_open(s, s->current, &s->file, stop, err);
+        return examine_open(s, s->current, &s->file, err);
     s->file.is_stream = iron__path_is_stdin(path);
     s->file.offset = l->data_offset + s->done;
     /* other processes see the offset of standard input: skip the header as if it were read */
@@ -436,8 +438,7 @@ static iron_status note_batch(iron_source *s, iron_error *err) {
 
 /* The same for the rows of the current file's table, in blocks that begin before token `end`; at
  * the end of the file, all that are left. */
-static iron_status note_blocks(iron_source *s, uint64_t end, const atomic_bool *stop,
-                               iron_error *err) {
+static iron_status note_blocks(iron_source *s, uint64_t end, iron_error *err) {
     const iron__table *table = s->layouts[s->current].table;
     noted_starts *starts = &s->starts;
     uint64_t base;
@@ -450,8 +451,7 @@ static iron_status note_blocks(iron_source *s, uint64_t end, const atomic_bool *
          starts->block++) {
         size_t k = starts->places.place_count;
 
-        IRON_TRY(
-            iron__table_row_starts(table, &s->file, starts->block, &starts->places, stop, err));
+        IRON_TRY(iron__table_row_starts(table, &s->file, starts->block, &starts->places, err));
         for (; k < starts->places.place_count; k++)
             starts->places.places[k] += base;
     }
@@ -491,8 +491,7 @@ static iron_status check_pipe(const iron_source *s, bool has_more, iron_error *e
 }
 
 /* The current file ended, or all its tokens were read: then a pipe must end too. */
-static iron_status finish_current(iron_source *s, bool has_ended, const atomic_bool *stop,
-                                  iron_error *err) {
+static iron_status finish_current(iron_source *s, bool has_ended, iron_error *err) {
     iron__format_layout *l = &s->layouts[s->current];
     unsigned char more;
     size_t got = 0;
@@ -503,7 +502,7 @@ static iron_status finish_current(iron_source *s, bool has_ended, const atomic_b
     if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe */
         /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
-            IRON_TRY(iron__input_read(&s->file, &more, 1, &got, stop, err));
+            IRON_TRY(iron__input_read(&s->file, &more, 1, &got, err));
         IRON_TRY(check_pipe(s, got > 0, err));
         l->tokens = s->done / iron_dtype_bytes(s->dtype);
     }
@@ -532,19 +531,19 @@ void iron__swap_bytes(unsigned char *tokens, size_t count, size_t width) {
 
 iron_status iron__source_read_converted(const iron_source *source, size_t index,
                                         const iron__input *in, uint64_t first, void *tokens,
-                                        size_t count, const atomic_bool *stop, iron_error *err) {
+                                        size_t count, iron_error *err) {
     const iron__format_layout *l = &source->layouts[index];
     iron__blocks_range blocks = blocks_of(source, index);
     size_t width = iron_dtype_bytes(l->dtype);
 
     if (l->table)
-        return iron__table_read(l->table, in, &blocks, first, tokens, count, stop, err);
+        return iron__table_read(l->table, in, &blocks, first, tokens, count, err);
     if (l->frames)
         IRON_TRY(iron__frames_read(l->frames, &blocks, l->data_offset + first * width, tokens,
-                                   count * width, stop, err));
+                                   count * width, in->stop, err));
     else
-        IRON_TRY(iron__input_read_at(in, l->data_offset + first * width, tokens, count * width,
-                                     stop, err));
+        IRON_TRY(
+            iron__input_read_at(in, l->data_offset + first * width, tokens, count * width, err));
     if (l->is_swapped)
         iron__swap_bytes(tokens, count, width);
     return IRON_OK;
@@ -585,7 +584,7 @@ void iron__source_release(const iron_source *source, const iron__block *held, si
 
 /* Reads tokens of a table in order; fewer than wanted at its end alone. */
 static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *got,
-                                const atomic_bool *stop, iron_error *err) {
+                                iron_error *err) {
     iron__table *stream = s->layouts[s->current].stream;
     uint64_t done = s->done;
     bool has_ended = false;
@@ -601,7 +600,7 @@ static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *g
         if (*got == want)
             break;
         s->batch.bytes = s->batch.place_count = s->batch_used = 0;
-        IRON_TRY(stream->kind->next(stream, &s->file, &s->batch, &has_ended, stop, err));
+        IRON_TRY(stream->kind->next(stream, &s->file, &s->batch, &has_ended, err));
         s->done = done + *got;
         IRON_TRY(note_batch(s, err));
         s->done = done;
@@ -611,19 +610,19 @@ static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *g
 
 /* Reads tokens of the current file from s->done on; `want` and *got are bytes. */
 static iron_status read_tokens(iron_source *s, void *to, size_t want, size_t *got,
-                               const atomic_bool *stop, iron_error *err) {
+                               iron_error *err) {
     const iron__format_layout *l = &s->layouts[s->current];
     size_t width = iron_dtype_bytes(s->dtype);
 
     if (l->stream)
-        return read_batches(s, to, want, got, stop, err);
+        return read_batches(s, to, want, got, err);
     if (l->table || l->frames) {
         *got = want;
-        IRON_TRY(note_blocks(s, s->done / width + want / width, stop, err));
+        IRON_TRY(note_blocks(s, s->done / width + want / width, err));
         return iron__source_read_converted(s, s->current, &s->file, s->done / width, to,
-                                           want / width, stop, err);
+                                           want / width, err);
     }
-    IRON_TRY(iron__input_read(&s->file, to, want, got, stop, err));
+    IRON_TRY(iron__input_read(&s->file, to, want, got, err));
     if (l->is_swapped)
         iron__swap_bytes(to, *got / width, width);
     return IRON_OK;
@@ -656,11 +655,11 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
         left = bytes_left(source);
         want = want < left ? want : (size_t)left;
         if (want > 0)
-            IRON_TRY(read_tokens(source, (char *)tokens + filled, want, &got, stop, err));
+            IRON_TRY(read_tokens(source, (char *)tokens + filled, want, &got, err));
         filled += got;
         source->done += got;
         if (got < want || got == left)
-            IRON_TRY(finish_current(source, got < want, stop, err));
+            IRON_TRY(finish_current(source, got < want, err));
     }
     *count = filled / width;
     return IRON_OK;
@@ -684,7 +683,7 @@ static iron_status add_bytes(iron__input *file, uint64_t from, size_t bytes, uin
     size_t got = 0;
 
     file->offset = from;
-    IRON_TRY(iron__input_read(file, data, bytes, &got, NULL, err));
+    IRON_TRY(iron__input_read(file, data, bytes, &got, err));
     if (got < bytes)
         IRON_TRY(iron__input_check_end(file, err));
     *hash = iron__fnv(*hash, data, got);

@@ -242,10 +242,9 @@ size_t iron__table_find(const iron__table *t, uint64_t token) {
 
 /* The row of a token of a block, counted in the file. */
 static iron_status find_row(const iron__table *t, const iron__input *in, size_t index,
-                            uint64_t offset, uint64_t *row, const atomic_bool *stop,
-                            iron_error *err) {
+                            uint64_t offset, uint64_t *row, iron_error *err) {
     iron__block rows = {.data = NULL};
-    iron_status status = t->kind->decode(t, in, index, false, &rows, stop, err);
+    iron_status status = t->kind->decode(t, in, index, false, &rows, err);
     uint64_t begun = t->blocks[index].first_row;
 
     for (size_t k = 0; k < rows.place_count && rows.places[k] <= offset; k++)
@@ -259,34 +258,33 @@ static iron_status find_row(const iron__table *t, const iron__input *in, size_t 
  * for them; it may be `to`. */
 static iron_status convert(const iron__table *t, const iron__input *in, size_t index,
                            uint64_t offset, unsigned char *from, unsigned char *to, size_t count,
-                           const atomic_bool *stop, iron_error *err) {
+                           iron_error *err) {
     const iron__table_block *b = &t->blocks[index];
     size_t stored = iron__stored_bytes(b->stored), good;
     uint64_t row;
 
-    IRON_TRY(iron__input_read_at(in, b->at + offset * stored, from, count * stored, stop, err));
+    IRON_TRY(iron__input_read_at(in, b->at + offset * stored, from, count * stored, err));
     good = iron__stored_convert(b->stored, from, count, to);
     if (good == count)
         return IRON_OK;
-    IRON_TRY(find_row(t, in, index, offset + good, &row, stop, err));
+    IRON_TRY(find_row(t, in, index, offset + good, &row, err));
     return iron__stored_refuse(b->stored, from, good, iron__path_shown(in->path), t->column, row,
                                err);
 }
 
 /* Reads tokens of a direct block; what need not be narrowed goes to where it is wanted. */
 static iron_status read_direct(const iron__table *t, const iron__input *in, size_t index,
-                               uint64_t offset, unsigned char *to, size_t count,
-                               const atomic_bool *stop, iron_error *err) {
+                               uint64_t offset, unsigned char *to, size_t count, iron_error *err) {
     size_t stored = iron__stored_bytes(t->blocks[index].stored);
     size_t width = iron_dtype_bytes(t->dtype);
     unsigned char scratch[CONVERT_BYTES];
 
     if (stored == width)
-        return convert(t, in, index, offset, to, to, count, stop, err);
+        return convert(t, in, index, offset, to, to, count, err);
     while (count > 0) {
         size_t some = CONVERT_BYTES / stored < count ? CONVERT_BYTES / stored : count;
 
-        IRON_TRY(convert(t, in, index, offset, scratch, to, some, stop, err));
+        IRON_TRY(convert(t, in, index, offset, scratch, to, some, err));
         to += some * width;
         offset += some;
         count -= some;
@@ -310,7 +308,7 @@ static iron_status read_decoded(const iron__table *t, const iron__blocks_range *
 
 iron_status iron__table_read(const iron__table *table, const iron__input *in,
                              const iron__blocks_range *blocks, uint64_t first, void *to,
-                             size_t count, const atomic_bool *stop, iron_error *err) {
+                             size_t count, iron_error *err) {
     size_t width = iron_dtype_bytes(table->dtype);
     unsigned char *next = to;
 
@@ -320,9 +318,9 @@ iron_status iron__table_read(const iron__table *table, const iron__input *in,
         size_t some = count < left ? count : (size_t)left;
 
         if (some > 0 && table->blocks[k].is_direct)
-            IRON_TRY(read_direct(table, in, k, offset, next, some, stop, err));
+            IRON_TRY(read_direct(table, in, k, offset, next, some, err));
         else if (some > 0)
-            IRON_TRY(read_decoded(table, blocks, k, offset, next, some, stop, err));
+            IRON_TRY(read_decoded(table, blocks, k, offset, next, some, in->stop, err));
         next += some * width;
         first += some;
         count -= some;
@@ -331,9 +329,9 @@ iron_status iron__table_read(const iron__table *table, const iron__input *in,
 }
 
 iron_status iron__table_row_starts(const iron__table *table, const iron__input *in, size_t index,
-                                   iron__block *places, const atomic_bool *stop, iron_error *err) {
+                                   iron__block *places, iron_error *err) {
     iron__block rows = {.data = NULL};
-    iron_status status = table->kind->decode(table, in, index, false, &rows, stop, err);
+    iron_status status = table->kind->decode(table, in, index, false, &rows, err);
 
     for (size_t k = 0; k < rows.place_count && status == IRON_OK; k++)
         status = iron__block_add_place(places, table->blocks[index].first + rows.places[k], err);

@@ -71,14 +71,13 @@ typedef struct iron__table_kind {
      * places. Uses only `in`, which is open, and the table. Checks all
      * that the file claims, again: it may have changed. Called from several threads at once. */
     iron_status (*decode)(const iron__table *table, const iron__input *in, size_t index,
-                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                          iron_error *err);
+                          bool wants_tokens, iron__block *out, iron_error *err);
     void (*destroy)(void *state);
     /* (optional) Of a table that is read in order, because it comes through a pipe or is compressed
      * as a whole: appends the tokens of the next record batch to out->data, and to out->places
      * those with which its rows begin, as above. *has_ended: there is none. */
     iron_status (*next)(iron__table *table, iron__input *in, iron__block *out, bool *has_ended,
-                        const atomic_bool *stop, iron_error *err);
+                        iron_error *err);
 } iron__table_kind;
 
 /* Filled by a format's examine function; everything is from malloc. */
@@ -139,13 +138,13 @@ iron_status iron__table_choose(const iron__table_column *columns, size_t count, 
  * from several threads at once. */
 iron_status iron__table_read(const iron__table *table, const iron__input *in,
                              const iron__blocks_range *blocks, uint64_t first, void *to,
-                             size_t count, const atomic_bool *stop, iron_error *err);
+                             size_t count, iron_error *err);
 
 /* The block with a token: the last that begins there or before. */
 size_t iron__table_find(const iron__table *table, uint64_t token);
 
 /* Appends to `places` the tokens of the file with which the rows of block `index` begin. */
 iron_status iron__table_row_starts(const iron__table *table, const iron__input *in, size_t index,
-                                   iron__block *places, const atomic_bool *stop, iron_error *err);
+                                   iron__block *places, iron_error *err);
 
 #endif

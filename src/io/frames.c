@@ -109,7 +109,7 @@ static const unsigned char *look(scanner *s, uint64_t at, size_t count) {
 
         s->page_at = at;
         s->page_bytes = size - at < most ? (size_t)(size - at) : most;
-        s->status = iron__input_read_at(s->in, at, s->page, s->page_bytes, NULL, s->err);
+        s->status = iron__input_read_at(s->in, at, s->page, s->page_bytes, s->err);
         if (s->status != IRON_OK)
             return NULL;
     }
@@ -324,7 +324,7 @@ static void follow_section(void *context, size_t index) {
         size_t count = c->end - at < sizeof bytes ? (size_t)(c->end - at) : sizeof bytes;
         const unsigned char *next = bytes, *end = bytes + count;
 
-        if (iron__input_read_at(c->scanner.in, at, bytes, count, NULL, NULL) != IRON_OK)
+        if (iron__input_read_at(c->scanner.in, at, bytes, count, NULL) != IRON_OK)
             return;
         while ((next = memmem(next, (size_t)(end - next), magic, magic_bytes)) != NULL) {
             if (tries++ == SECTION_TRIES_MAX || follow_from(c, at + (size_t)(next - bytes)))
@@ -477,8 +477,8 @@ static bool load_xz_index(scanner *s, iron__frames *f, xz_stream *stream) {
 
     if (!index)
         return false;
-    s->status = iron__input_read_at(s->in, stream->index_at, index, (size_t)stream->index_bytes,
-                                    NULL, s->err);
+    s->status =
+        iron__input_read_at(s->in, stream->index_at, index, (size_t)stream->index_bytes, s->err);
     is_good = s->status == IRON_OK && read_xz_index(f, stream, index);
     free(index);
     return is_good;
@@ -605,8 +605,9 @@ static iron_status start_replay(iron__frames *f, const atomic_bool *stop, iron_e
     pthread_mutex_init(&f->replay->mutex, NULL);
     f->replay->kept_count = kept;
     status = start_cursor(f, &all, err);
+    all.in.stop = stop;
     while (status == IRON_OK && got == GROUP_BYTES) {
-        status = iron__input_read(&all.in, buffer, GROUP_BYTES, &got, stop, err);
+        status = iron__input_read(&all.in, buffer, GROUP_BYTES, &got, err);
         f->bytes += got;
     }
     f->count = (size_t)((f->bytes + GROUP_BYTES - 1) / GROUP_BYTES);
@@ -644,7 +645,8 @@ static iron_status advance(const iron__frames *f, cursor *c, const atomic_bool *
     if (!kept->data)
         return iron__no_memory(err, f->path);
     kept->is_there = false;
-    IRON_TRY(iron__input_read(&c->in, kept->data, want, &got, stop, err));
+    c->in.stop = stop;
+    IRON_TRY(iron__input_read(&c->in, kept->data, want, &got, err));
     IRON_FAIL_IF(got < want, err, IRON_E_IO, "%.120s changed while being read", f->path);
     kept->index = c->next++;
     kept->is_there = true;
@@ -737,8 +739,8 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
     return s.status;
 }
 
-iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, const atomic_bool *stop,
-                                  iron__frames **out, iron_error *err) {
+iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, iron__frames **out,
+                                  iron_error *err) {
     iron_status status;
 
     IRON_TRY(iron__frames_open(in, codec, out, err));
@@ -747,7 +749,7 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, cons
     *out = create(in, codec, err);
     if (!*out)
         return IRON_E_NOMEM;
-    status = start_replay(*out, stop, err);
+    status = start_replay(*out, in->stop, err);
     if (status != IRON_OK) {
         iron__frames_close(*out);
         *out = NULL;
@@ -803,19 +805,19 @@ static iron_status decode_xz(const group *g, const char *name, const unsigned ch
 }
 
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
-                                iron__block *out, const atomic_bool *stop, iron_error *err) {
+                                iron__block *out, iron_error *err) {
     const group *g = frames->replay ? NULL : &frames->groups[index];
     unsigned char *stored;
     char name[124]; /* with the bytes that messages are about */
 
     if (!g)
-        return replay_block(frames, index, out, stop, err);
+        return replay_block(frames, index, out, in->stop, err);
 
     /* The compressed bytes go behind the room for the others: a block keeps its memory. */
     out->bytes = 0;
     IRON_TRY(iron__block_reserve(out, (size_t)(g->decoded + g->stored), err));
     stored = out->data + g->decoded;
-    IRON_TRY(iron__input_read_at(in, g->at, stored, (size_t)g->stored, stop, err));
+    IRON_TRY(iron__input_read_at(in, g->at, stored, (size_t)g->stored, err));
     snprintf(name, sizeof name, "%.70s, bytes %" PRIu64 " to %" PRIu64, iron__path_shown(in->path),
              g->at, g->at + g->stored - 1);
     if (frames->codec == IRON_CODEC_XZ)
@@ -866,11 +868,11 @@ iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_ran
 static iron_status fill_block(void *context, uint64_t index, iron__block *block,
                               const atomic_bool *stop, iron_error *err) {
     const iron__frames *f = context;
-    iron__input in = {.path = f->path, .bytes = f->stored, .fd = -1};
+    iron__input in = {.path = f->path, .bytes = f->stored, .stop = stop, .fd = -1};
     iron_status status = iron__input_open(&in, err);
 
     if (status == IRON_OK)
-        status = iron__frames_decode(f, &in, index, block, stop, err);
+        status = iron__frames_decode(f, &in, index, block, err);
     iron__input_close(&in);
     return status;
 }

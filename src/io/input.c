@@ -138,16 +138,16 @@ void iron__input_close(iron__input *in) {
     in->fd = -1;
 }
 
-/* Waits until a pipe has data or has ended; false once *stop is set. */
-static bool wait_for_data(const iron__input *in, bool is_pipe, const atomic_bool *stop) {
+/* Waits until a pipe has data or has ended; false once the stop flag is set. */
+static bool wait_for_data(const iron__input *in, bool is_pipe) {
     struct pollfd pipe_end = {.fd = in->fd, .events = POLLIN};
 
-    while (!stop || !atomic_load(stop)) {
+    while (!in->stop || !atomic_load(in->stop)) {
         int ready;
 
         if (!is_pipe)
             return true;
-        ready = poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1);
+        ready = poll(&pipe_end, 1, in->stop ? STOP_POLL_MS : -1);
         /* interrupted is not ready: before the first writer, read would report the end */
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return true;
@@ -158,23 +158,21 @@ static bool wait_for_data(const iron__input *in, bool is_pipe, const atomic_bool
 /* Reads up to `want` stored bytes from byte `at` on; does not change the struct. A pipe that is read
  * by `parts` is not waited for once it has given some. */
 static iron_status read_stored(const iron__input *in, bool is_pipe, bool by_parts, uint64_t at,
-                               void *to, size_t want, size_t *got, const atomic_bool *stop,
-                               iron_error *err) {
+                               void *to, size_t want, size_t *got, iron_error *err) {
     char *next = to;
 
     *got = 0;
     if (in->inside) {
         *got = at > in->bytes ? 0 : in->bytes - at < want ? (size_t)(in->bytes - at) : want;
-        return iron__frames_read_at(in->inside, at, to, *got, stop, err);
+        return iron__frames_read_at(in->inside, at, to, *got, in->stop, err);
     }
     if (in->remote && !is_pipe)
-        return iron__remote_read(in->remote, in->start + at, to, want, got, stop, err);
+        return iron__remote_read(in->remote, in->start + at, to, want, got, in->stop, err);
     while (*got < want && !(by_parts && *got > 0)) {
         size_t some = want - *got < STOP_PIECE_BYTES ? want - *got : STOP_PIECE_BYTES;
         ssize_t count;
 
-        IRON_FAIL_IF(!wait_for_data(in, is_pipe, stop), err, IRON_E_CANCELLED,
-                     "reading was cancelled");
+        IRON_FAIL_IF(!wait_for_data(in, is_pipe), err, IRON_E_CANCELLED, "reading was cancelled");
         if (is_pipe || in->is_stream)
             count = read(in->fd, next + *got, some);
         else
@@ -192,7 +190,7 @@ static iron_status read_stored(const iron__input *in, bool is_pipe, bool by_part
 }
 
 /* Reads the next compressed bytes: of a pipe, those that are there. */
-static iron_status refill(const iron__input *in, const atomic_bool *stop, iron_error *err) {
+static iron_status refill(const iron__input *in, iron_error *err) {
     decompression *d = in->decompression;
     bool is_pipe = d->bytes == IRON_COUNT_UNKNOWN;
     size_t want = sizeof d->data, got = 0;
@@ -200,7 +198,7 @@ static iron_status refill(const iron__input *in, const atomic_bool *stop, iron_e
     if (!is_pipe && d->bytes - d->at < want)
         want = (size_t)(d->bytes - d->at);
     if (want > 0)
-        IRON_TRY(read_stored(in, is_pipe, is_pipe, d->at, d->data, want, &got, stop, err));
+        IRON_TRY(read_stored(in, is_pipe, is_pipe, d->at, d->data, want, &got, err));
     IRON_FAIL_IF(!is_pipe && got < want, err, IRON_E_IO,
                  "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
                  iron__path_shown(in->path), d->at + got, d->bytes);
@@ -212,7 +210,7 @@ static iron_status refill(const iron__input *in, const atomic_bool *stop, iron_e
 }
 
 static iron_status read_decompressed(const iron__input *in, void *to, size_t want, size_t *got,
-                                     const atomic_bool *stop, iron_error *err) {
+                                     iron_error *err) {
     decompression *d = in->decompression;
 
     d->buffers.to = to;
@@ -220,7 +218,8 @@ static iron_status read_decompressed(const iron__input *in, void *to, size_t wan
     for (;;) {
         size_t before = d->buffers.room, left = d->buffers.from_count;
 
-        IRON_FAIL_IF(stop && atomic_load(stop), err, IRON_E_CANCELLED, "reading was cancelled");
+        IRON_FAIL_IF(in->stop && atomic_load(in->stop), err, IRON_E_CANCELLED,
+                     "reading was cancelled");
         IRON_TRY(iron__decompression_run(d->codec, &d->buffers, err));
         *got = want - d->buffers.room;
         if (d->buffers.room == 0)
@@ -229,23 +228,22 @@ static iron_status read_decompressed(const iron__input *in, void *to, size_t wan
             continue;
         if (d->has_ended)
             return iron__decompression_finish(d->codec, err);
-        IRON_TRY(refill(in, stop, err));
+        IRON_TRY(refill(in, err));
     }
 }
 
 /* Reads up to `want` bytes from byte `at` of the input; changes only the state of a pipe. */
 static iron_status read_from(const iron__input *in, uint64_t at, void *to, size_t want, size_t *got,
-                             const atomic_bool *stop, iron_error *err) {
+                             iron_error *err) {
     *got = 0;
     if (want == 0)
         return IRON_OK;
     if (in->decompression)
-        return read_decompressed(in, to, want, got, stop, err);
-    return read_stored(in, iron__input_is_pipe(in), false, at, to, want, got, stop, err);
+        return read_decompressed(in, to, want, got, err);
+    return read_stored(in, iron__input_is_pipe(in), false, at, to, want, got, err);
 }
 
-iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got,
-                             const atomic_bool *stop, iron_error *err) {
+iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got, iron_error *err) {
     size_t ahead = want < in->ahead_count ? want : in->ahead_count;
 
     if (ahead > 0) {
@@ -255,20 +253,19 @@ iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got
     }
     *got = 0;
     if (!in->has_ended) /* a terminal would want a second end-of-file */
-        IRON_TRY(
-            read_from(in, in->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
+        IRON_TRY(read_from(in, in->offset + ahead, (char *)to + ahead, want - ahead, got, err));
     *got += ahead;
     in->offset += *got;
     return IRON_OK;
 }
 
 iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, size_t want,
-                                const atomic_bool *stop, iron_error *err) {
+                                iron_error *err) {
     iron__input file = *in;
     size_t got;
 
     file.is_stream = false; /* does not move the offset of standard input */
-    IRON_TRY(read_stored(&file, false, false, at, to, want, &got, stop, err));
+    IRON_TRY(read_stored(&file, false, false, at, to, want, &got, err));
     IRON_FAIL_IF(got < want, err, IRON_E_IO,
                  "%.120s ended at byte %" PRIu64 ", expected at least %" PRIu64
                  " bytes; it was cut while being read",
@@ -277,11 +274,11 @@ iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, si
 }
 
 iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES], size_t *got,
-                             const atomic_bool *stop, iron_error *err) {
+                             iron_error *err) {
     size_t want = IRON_HEAD_BYTES - in->ahead_count, more;
 
     if (!iron__input_is_pipe(in))
-        return read_from(in, in->offset, head, IRON_HEAD_BYTES, got, stop, err);
+        return read_from(in, in->offset, head, IRON_HEAD_BYTES, got, err);
     if (!in->ahead)
         in->ahead = malloc(IRON_HEAD_BYTES);
     if (!in->ahead)
@@ -289,7 +286,7 @@ iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES
     /* All of it is waited for: what the pipe is must not depend on how fast its bytes come. */
     if (!in->has_ended && want > 0) {
         IRON_TRY(read_from(in, in->offset + in->ahead_count, in->ahead + in->ahead_count, want,
-                           &more, stop, err));
+                           &more, err));
         in->ahead_count += more;
         in->has_ended = more < want;
     }
