@@ -64,8 +64,6 @@ typedef struct flat_table {
     size_t vtable_bytes, bytes;
 } flat_table;
 
-static unsigned load_u16(const unsigned char *at) { return at[0] | (unsigned)at[1] << 8; }
-
 static flat_table flat_open(flat *f, uint64_t at) {
     flat_table t = {.at = 0};
     int64_t vtable;
@@ -77,8 +75,8 @@ static flat_table flat_open(flat *f, uint64_t at) {
     f->is_bad |= vtable < 4 || vtable % 2 != 0 || (uint64_t)vtable + 4 > f->count;
     if (f->is_bad)
         return t;
-    t = (flat_table){(size_t)at, (size_t)vtable, load_u16(f->data + vtable),
-                     load_u16(f->data + vtable + 2)};
+    t = (flat_table){(size_t)at, (size_t)vtable, iron__load(f->data + vtable, 2),
+                     iron__load(f->data + vtable + 2, 2)};
     f->is_bad |= t.vtable_bytes < 4 || t.vtable_bytes % 2 != 0 ||
                  t.vtable_bytes > f->count - t.vtable || t.bytes < 4 || t.bytes > f->count - t.at;
     if (f->is_bad)
@@ -92,7 +90,7 @@ static size_t flat_field(flat *f, const flat_table *t, unsigned index, size_t by
 
     if (f->is_bad || t->at == 0 || slot + 2 > t->vtable_bytes)
         return 0;
-    at = load_u16(f->data + t->vtable + slot);
+    at = iron__load(f->data + t->vtable + slot, 2);
     if (at == 0)
         return 0;
     f->is_bad |= at < 4 || at + bytes > t->bytes || (t->at + at) % bytes != 0;
@@ -102,11 +100,8 @@ static size_t flat_field(flat *f, const flat_table *t, unsigned index, size_t by
 static uint64_t flat_number(flat *f, const flat_table *t, unsigned index, size_t bytes,
                             uint64_t otherwise) {
     size_t at = flat_field(f, t, index, bytes);
-    uint64_t value = 0;
 
-    for (size_t k = 0; at && k < bytes; k++)
-        value |= (uint64_t)f->data[at + k] << 8 * k;
-    return at ? value : otherwise;
+    return at ? iron__load(f->data + at, bytes) : otherwise;
 }
 
 /* Numbers that must not be negative. */
@@ -664,18 +659,16 @@ static iron_status read_prefix(reader *r, message *m, uint64_t *length, iron_err
 
     *length = 0;
     m->metadata_bytes = 0;
-    if (r->file && m->at == r->limit)
-        return IRON_OK;
     if (r->pipe) {
         IRON_TRY(fill_from_pipe(r, m->at, 4, &got, err));
         bytes = r->window;
-        if (got == 0)
-            return IRON_OK;
     } else if (r->limit - m->at >= 4) {
         IRON_TRY(reader_get(r, m->at, 4, &bytes, err));
     } else {
         got = (size_t)(r->limit - m->at);
     }
+    if (got == 0)
+        return IRON_OK;
     if (got < 4)
         return cut_off(r, m->at + got, m->at + 8, err);
     *length = iron__load_u32(bytes);

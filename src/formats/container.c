@@ -373,10 +373,9 @@ static bool is_pickle(const start *s) {
                 lines -= bytes[at - base] == '\n';
             }
         } else if (argument & COUNTED) {
-            uint64_t counted = 0;
+            uint64_t there = base + have - at;
+            uint64_t counted = iron__load(bytes + (at - base), length < there ? length : there);
 
-            for (size_t k = 0; k < length && at + k < base + have; k++)
-                counted |= (uint64_t)bytes[at + k - base] << 8 * k;
             if (counted > INT64_MAX || counted > s->bytes - at)
                 return false;
             at += length + counted;

@@ -398,11 +398,17 @@ static iron_status add_subfolder(const iron_source_options *o, const char *path,
     return add_folder(o, &sub, err);
 }
 
-/* Whether --include and --exclude choose a path of the directory that the user named. */
-static bool is_chosen(const iron_source_options *o, const char *relative, bool is_directory) {
-    return !o || (!any_matches(o->exclude, o->exclude_count, relative, is_directory) &&
-                  (is_directory || o->include_count == 0 ||
-                   any_matches(o->include, o->include_count, relative, false)));
+/* Whether --include and --exclude choose a path of the directory that the user named; counts those
+ * that they do not choose. */
+static bool choose(const iron_source_options *o, contents *in, const char *path,
+                   bool is_directory) {
+    const char *relative = path + in->root_length;
+    bool is_chosen = !o || (!any_matches(o->exclude, o->exclude_count, relative, is_directory) &&
+                            (is_directory || o->include_count == 0 ||
+                             any_matches(o->include, o->include_count, relative, false)));
+
+    in->not_chosen += !is_chosen;
+    return is_chosen;
 }
 
 /* Takes `file`. A file that stat cannot access is a missing shard: it is listed, and opening it
@@ -417,10 +423,8 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
         return iron__no_memory(err, "a list of files");
     is_there = stat(file, &info) == 0;
     is_directory = is_there && S_ISDIR(info.st_mode);
-    if (is_there && !is_directory && iron__path_is_sidecar(file)) {
-        free(file);
-    } else if (!is_chosen(o, file + f->in->root_length, is_directory)) {
-        f->in->not_chosen++;
+    if ((is_there && !is_directory && iron__path_is_sidecar(file)) ||
+        !choose(o, f->in, file, is_directory)) {
         free(file);
     } else if (is_directory) {
         if (o && o->is_recursive)
@@ -472,12 +476,10 @@ static iron_status add_parts(const iron_source_options *o, const listing *f,
     for (size_t k = 0; k < dataset->parts.count && status == IRON_OK; k++) {
         char *path = iron__folder_join(f->path, dataset->parts.paths[k]);
 
-        if (path && !is_chosen(o, path + f->in->root_length, false)) {
-            f->in->not_chosen++;
+        if (path && !choose(o, f->in, path, false))
             free(path);
-        } else {
+        else
             status = add(f->in, path, f->key ? f->key : key, NULL, err);
-        }
     }
     free(key);
     return status;
@@ -507,12 +509,10 @@ static iron_status add_splits(const iron_source_options *o, const listing *f,
     for (size_t k = 0; k < splits->count; k++) { /* leaves those that --exclude does not name */
         char *path = iron__folder_join(f->path, splits->paths[k]);
 
-        if (path && !is_chosen(o, path + f->in->root_length, true)) {
+        if (path && !choose(o, f->in, path, true))
             free(splits->paths[k]);
-            f->in->not_chosen++;
-        } else {
+        else
             splits->paths[chosen++] = splits->paths[k];
-        }
         free(path);
     }
     splits->count = chosen;
@@ -630,9 +630,8 @@ static iron_status list_bucket(const iron_source_options *o, const listing *f, i
             continue;
         if (strchr(relative, '/') && !(o && o->is_recursive)) {
             f->in->subfolders++;
-        } else if (!is_chosen(o, relative, false)) {
-            f->in->not_chosen++;
-        } else if (what || !iron__path_is_sidecar(names[k])) {
+        } else if (choose(o, f->in, names[k], false) &&
+                   (what || !iron__path_is_sidecar(names[k]))) {
             status = add(f->in, names[k], NULL, what, err);
             names[k] = NULL;
         }

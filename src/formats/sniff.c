@@ -167,14 +167,6 @@ typedef struct parts {
     uint32_t bins[LANES][BINS];
 } parts;
 
-static uint64_t load(const unsigned char *at, unsigned width) {
-    uint64_t value = 0;
-
-    for (unsigned k = 0; k < width; k++)
-        value |= (uint64_t)at[k] << 8 * k;
-    return value;
-}
-
 /* Whether the value was not seen before, by its hash. */
 static bool is_new(uint64_t value, unsigned char *seen) {
     size_t hash = (size_t)(value * 0x9E3779B97F4A7C15u >> 48);
@@ -210,11 +202,11 @@ static void count_parts(const unsigned char *data, size_t count, unsigned width,
     *p = (parts){.values = 0};
     for (size_t at = 0; at + width <= count; at += width) {
         if (memcmp(data + at, data + at + part, width - part) == 0 ||
-            !is_new(load(data + at, width), seen))
+            !is_new(iron__load(data + at, width), seen))
             continue;
         p->values++;
         for (unsigned k = 0; k < width / part; k++)
-            p->bins[k][bin_of((unsigned)load(data + at + (size_t)k * part, part))]++;
+            p->bins[k][bin_of((unsigned)iron__load(data + at + (size_t)k * part, part))]++;
     }
 }
 
@@ -274,7 +266,7 @@ static bool is_split(const unsigned char *data, size_t count, unsigned width, un
     size_t values = 0, large = 0, zero = 0, different = 0;
 
     for (size_t at = 0; at + wide <= count; at += wide) {
-        uint64_t value = load(data + at, wide), low = load(data + at, width);
+        uint64_t value = iron__load(data + at, wide), low = iron__load(data + at, width);
 
         if (value == 0)
             continue;

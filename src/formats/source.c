@@ -32,14 +32,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How the tokens of each file are decoded, in blocks that are counted through all files: a thread
- * that reads the end of one file decodes the beginning of the next ahead. */
-typedef struct decoding {
-    iron__blocks *cache; /* NULL: no file has blocks */
-    iron__blocks_owner owner;
-    uint64_t *bases; /* of each file: the number of blocks before it */
-} decoding;
-
 /* Rows that begin in what was read of a source in order. */
 typedef struct noted_starts {
     bool is_wanted;
@@ -62,7 +54,12 @@ struct iron_source {
     iron__input_identity *identities; /* of each file */
     uint64_t tokens;
     uint64_t stdin_start; /* where standard input began, if it is a regular file */
-    decoding decoding;
+
+    /* How the tokens of each file are decoded, in blocks that are counted through all files: a
+     * thread that reads the end of one file decodes the beginning of the next ahead. */
+    iron__blocks *cache; /* NULL: no file has blocks */
+    iron__blocks_owner owner;
+    uint64_t *bases; /* of each file: the number of blocks before it */
 
     size_t current;    /* index of the file being read */
     uint64_t done;     /* bytes of its tokens that were read */
@@ -161,7 +158,7 @@ static iron_status open_again(const iron_source *s, size_t index, iron__input *i
 
 /* The file of a block: the last that begins with it or before. */
 static size_t file_of_block(const iron_source *s, uint64_t block) {
-    return iron__array_find(s->decoding.bases, sizeof *s->decoding.bases, s->files.count, block);
+    return iron__array_find(s->bases, sizeof *s->bases, s->files.count, block);
 }
 
 static iron_status fill_block(void *context, uint64_t index, iron__block *block,
@@ -172,7 +169,7 @@ static iron_status fill_block(void *context, uint64_t index, iron__block *block,
     iron__input in;
     iron_status status;
 
-    index -= s->decoding.bases[k];
+    index -= s->bases[k];
     IRON_TRY(open_again(s, k, &in, err));
     in.stop = stop;
     if (l->table)
@@ -188,40 +185,34 @@ static uint64_t block_size(void *context, uint64_t index) {
     size_t k = file_of_block(s, index);
     const iron__format_layout *l = &s->layouts[k];
 
-    index -= s->decoding.bases[k];
+    index -= s->bases[k];
     if (l->table)
         return iron__table_block_tokens(l->table, (size_t)index) * iron_dtype_bytes(l->dtype);
     return iron__frames_block_bytes(l->frames, index);
 }
 
 /* Counts the blocks of all files. */
-static iron_status decoding_init(iron_source *s, iron_error *err) {
-    decoding *d = &s->decoding;
+static iron_status count_blocks(iron_source *s, iron_error *err) {
     uint64_t count = 0;
 
-    d->bases = calloc(s->files.count + 1, sizeof *d->bases);
-    if (!d->bases)
+    s->bases = calloc(s->files.count + 1, sizeof *s->bases);
+    if (!s->bases)
         return iron__no_memory(err, "a list of files");
     for (size_t k = 0; k < s->files.count; k++) {
         const iron__format_layout *l = &s->layouts[k];
 
-        d->bases[k] = count;
+        s->bases[k] = count;
         if (l->table)
             count += l->table->block_count;
         else if (l->frames)
             count += iron__frames_block_count(l->frames);
     }
-    d->owner = (iron__blocks_owner){count, fill_block, block_size, s};
-    return count > 0 ? iron__blocks_create(iron__cpu_threads(), &d->cache, err) : IRON_OK;
-}
-
-static void decoding_deinit(decoding *d) {
-    iron__blocks_destroy(d->cache);
-    free(d->bases);
+    s->owner = (iron__blocks_owner){count, fill_block, block_size, s};
+    return count > 0 ? iron__blocks_create(iron__cpu_threads(), &s->cache, err) : IRON_OK;
 }
 
 static iron__blocks_range blocks_of(const iron_source *s, size_t index) {
-    return (iron__blocks_range){s->decoding.cache, &s->decoding.owner, s->decoding.bases[index]};
+    return (iron__blocks_range){s->cache, &s->owner, s->bases[index]};
 }
 
 iron_status iron__source_options_check(const iron_source_options *o, iron_error *err) {
@@ -257,7 +248,7 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
         return iron__no_memory(err, "an input");
     IRON_TRY(iron__file_list_fill(&s->files, o, err));
     IRON_TRY(examine_all(s, err));
-    IRON_TRY(decoding_init(s, err));
+    IRON_TRY(count_blocks(s, err));
     s->is_seekable = is_seekable(s);
     if (s->dtype != IRON_DTYPE_NONE)
         return IRON_OK;
@@ -292,7 +283,8 @@ void iron_source_close(iron_source *source) {
         return;
     if (source->file.path)
         iron__input_close(&source->file);
-    decoding_deinit(&source->decoding);
+    iron__blocks_destroy(source->cache);
+    free(source->bases);
     iron__block_clear(&source->batch);
     iron__block_clear(&source->starts.places);
     for (size_t k = 0; source->layouts && k < source->files.count; k++)
@@ -579,7 +571,7 @@ iron_status iron__source_hold(const iron_source *source, size_t index, uint64_t 
 }
 
 void iron__source_release(const iron_source *source, const iron__block *held, size_t count) {
-    iron__blocks_put(source->decoding.cache, held, count * iron_dtype_bytes(source->dtype));
+    iron__blocks_put(source->cache, held, count * iron_dtype_bytes(source->dtype));
 }
 
 /* Reads tokens of a table in order; fewer than wanted at its end alone. */

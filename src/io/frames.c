@@ -119,11 +119,8 @@ static const unsigned char *look(scanner *s, uint64_t at, size_t count) {
 /* A number of so many bytes, or UINT64_MAX if it is not there. */
 static uint64_t look_number(scanner *s, uint64_t at, unsigned bytes) {
     const unsigned char *p = look(s, at, bytes);
-    uint64_t value = 0;
 
-    for (unsigned k = 0; p && k < bytes; k++)
-        value |= (uint64_t)p[k] << 8 * k;
-    return p ? value : UINT64_MAX;
+    return p ? iron__load(p, bytes) : UINT64_MAX;
 }
 
 /* Frames that zstd and lz4 skip have the same header. */
@@ -234,7 +231,7 @@ static part_kind find_bgzf_member(scanner *s, uint64_t at, part *p) {
     if (!head || memcmp(head, start, sizeof start) != 0 ||
         memcmp(head + 10, extra, sizeof extra) != 0)
         return PART_NONE;
-    stored = (head[16] | (uint64_t)head[17] << 8) + 1;
+    stored = iron__load(head + 16, 2) + 1;
     if (stored < 18 + 8)
         return PART_NONE;
     decoded = look_number(s, at + stored - 4, 4);
