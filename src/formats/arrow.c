@@ -342,17 +342,6 @@ static void describe_type(flat *f, const flat_table *field, unsigned depth, char
                  iron__stored_name(read_index_type(f, &encoding)));
 }
 
-static void note_dictionary(schema *s, uint64_t id, const counts *values) {
-    dictionary_type *more = iron__array_grow(s->dictionaries, s->dictionary_count,
-                                             &s->dictionary_capacity, sizeof *more);
-
-    s->has_memory = s->has_memory && more;
-    if (!more)
-        return;
-    s->dictionaries = more;
-    s->dictionaries[s->dictionary_count++] = (dictionary_type){id, *values};
-}
-
 static void measure_field(schema *s, flat *f, const flat_table *field, unsigned depth, counts *sum);
 
 /* Adds the nodes and buffers of a field's type, as if it had no dictionary. */
@@ -384,6 +373,7 @@ static void measure_field(schema *s, flat *f, const flat_table *field, unsigned 
                           counts *sum) {
     flat_table encoding = flat_child(f, field, FIELD_DICTIONARY);
     counts values = {0, 0, 0};
+    dictionary_type *more;
 
     f->is_bad |= s->fields_left == 0;
     if (f->is_bad)
@@ -398,7 +388,14 @@ static void measure_field(schema *s, flat *f, const flat_table *field, unsigned 
     measure_type(s, f, field, depth, &values);
     sum->nodes++;
     sum->buffers += 2;
-    note_dictionary(s, flat_number(f, &encoding, ENCODING_ID, 8, 0), &values);
+    more = iron__array_grow(s->dictionaries, s->dictionary_count, &s->dictionary_capacity,
+                            sizeof *more);
+    s->has_memory = s->has_memory && more;
+    if (!more)
+        return;
+    s->dictionaries = more;
+    s->dictionaries[s->dictionary_count++] =
+        (dictionary_type){flat_number(f, &encoding, ENCODING_ID, 8, 0), values};
 }
 
 /* Whether a field is a column of tokens. */
@@ -434,18 +431,6 @@ static bool read_column(flat *f, const flat_table *field, column *out) {
     return !f->is_bad;
 }
 
-static char *copy_name(flat *f, const flat_table *field) {
-    size_t length, at = flat_vector(f, field, FIELD_NAME, 1, &length);
-    char *name = malloc(length + 1);
-
-    if (!name)
-        return NULL;
-    if (at)
-        memcpy(name, f->data + at, length);
-    name[length] = '\0';
-    return name;
-}
-
 static int compare_dictionaries(const void *a, const void *b) {
     uint64_t x = ((const dictionary_type *)a)->id, y = ((const dictionary_type *)b)->id;
 
@@ -468,8 +453,10 @@ static void read_fields(flat *f, const flat_table *table, schema *s) {
         iron__table_column *c = &s->columns[s->count];
         flat_table field = flat_element(f, vector, s->count);
         counts before = s->all;
+        size_t length, at;
 
-        c->name = copy_name(f, &field);
+        at = flat_vector(f, &field, FIELD_NAME, 1, &length);
+        c->name = strndup(at ? (const char *)f->data + at : "", length);
         s->has_memory = s->has_memory && c->name;
         describe_type(f, &field, 0, c->type, sizeof c->type);
         c->is_tokens = read_column(f, &field, &s->details[s->count]);
@@ -494,20 +481,18 @@ static const dictionary_type *find_dictionary(const schema *s, uint64_t id) {
                                               sizeof key, compare_dictionaries);
 }
 
-/* The names of types do not suffice: long ones are cut. */
-static bool is_same_column(const column *a, const column *b) {
-    return a->shape == b->shape && a->list_size == b->list_size && a->stored == b->stored &&
-           a->has_dictionary == b->has_dictionary && a->dictionary == b->dictionary &&
-           a->index == b->index;
-}
-
 static bool is_same_schema(const schema *a, const schema *b) {
     bool is_same = a->count == b->count && memcmp(&a->all, &b->all, sizeof a->all) == 0;
 
-    for (size_t k = 0; is_same && k < a->count; k++)
+    for (size_t k = 0; is_same && k < a->count; k++) { /* names of long types are cut */
+        const column *x = &a->details[k], *y = &b->details[k];
+
         is_same = strcmp(a->columns[k].name, b->columns[k].name) == 0 &&
-                  strcmp(a->columns[k].type, b->columns[k].type) == 0 &&
-                  is_same_column(&a->details[k], &b->details[k]);
+                  strcmp(a->columns[k].type, b->columns[k].type) == 0 && x->shape == y->shape &&
+                  x->list_size == y->list_size && x->stored == y->stored &&
+                  x->has_dictionary == y->has_dictionary && x->dictionary == y->dictionary &&
+                  x->index == y->index;
+    }
     return is_same;
 }
 
@@ -1124,15 +1109,6 @@ static size_t look_up(const decoding *d, const unsigned char *indices, size_t co
     return count;
 }
 
-/* The first of `count` indices whose value is null, or count. */
-static size_t find_null_value(const decoding *d, const uint64_t *index, size_t count) {
-    size_t k = 0;
-
-    while (k < count && !d->nulls[index[k]])
-        k++;
-    return k;
-}
-
 #define PIECE 512u
 
 /* Converts indices of a dictionary to tokens at the end of the block. */
@@ -1148,7 +1124,9 @@ static iron_status decode_indices(decoding *d, const unsigned char *from, size_t
 
         some = count - done < PIECE ? count - done : PIECE;
         known = look_up(d, from + done * iron__stored_bytes(d->column->index), some, index, values);
-        valid = d->nulls ? find_null_value(d, index, known) : known;
+        valid = d->nulls ? 0 : known;
+        while (valid < known && !d->nulls[index[valid]])
+            valid++;
         good = iron__stored_convert(stored, values, valid, to + done * width);
         if (good < valid)
             return iron__stored_refuse(stored, values, good, d->r->name, d->column_name,
@@ -1930,15 +1908,6 @@ static iron_status stream_next(iron__table *stream, iron__input *in, iron__block
     return IRON_OK;
 }
 
-static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__table *t, iron_error *err) {
-    reader *r = &a->reader;
-
-    *r = (reader){.pipe = c->file, .name = c->name, .limit = UINT64_MAX};
-    a->position = find_start(c, a->is_file);
-    IRON_TRY(read_first(a, r, &a->position, err));
-    return choose_column(a, c, t, err);
-}
-
 /* The row. */
 
 static bool begins_with_magic(const iron__candidate *c) {
@@ -1964,7 +1933,10 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
     a->keeps_all = !is_pipe;
     iron__format_reason(c, "Arrow IPC %s", a->is_file ? "file" : "stream");
     if (is_pipe) {
-        IRON_TRY(examine_pipe(a, c, *table, err));
+        a->reader = (reader){.pipe = c->file, .name = c->name, .limit = UINT64_MAX};
+        a->position = find_start(c, a->is_file);
+        IRON_TRY(read_first(a, &a->reader, &a->position, err));
+        IRON_TRY(choose_column(a, c, *table, err));
         layout->dtype = (*table)->dtype;
         return IRON_OK;
     }
