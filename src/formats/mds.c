@@ -123,12 +123,6 @@ static bool read_version(const char *path, file_version *out) {
     return true;
 }
 
-static bool is_same_version(const file_version *a, const file_version *b) {
-    return a->is_settled && a->device == b->device && a->inode == b->inode &&
-           a->bytes == b->bytes && a->changed.tv_sec == b->changed.tv_sec &&
-           a->changed.tv_nsec == b->changed.tv_nsec;
-}
-
 static iron_status sort_names(iron__mds_index *index, iron_error *err) {
     size_t count = iron__json_length(index->shards);
 
@@ -207,44 +201,34 @@ done:
     return status;
 }
 
-static iron__mds_index *find_cached(const char *path) {
-    iron__mds_index *found = NULL;
-    file_version now;
-
-    pthread_mutex_lock(&cache.mutex);
-    if (cache.last && strcmp(cache.last->path, path) == 0 && read_version(path, &now) &&
-        is_same_version(&cache.last->version, &now)) {
-        found = cache.last;
-        found->users++;
-    }
-    pthread_mutex_unlock(&cache.mutex);
-    return found;
-}
-
-/* The index has two users now: the cache and the caller. */
-static void keep_index(iron__mds_index *index) {
-    iron__mds_index *before;
-
-    pthread_mutex_lock(&cache.mutex);
-    before = cache.last;
-    cache.last = index;
-    index->users = 2;
-    pthread_mutex_unlock(&cache.mutex);
-    iron__mds_index_close(before);
-}
-
 iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron_error *err) {
     char *path = iron__folder_join(folder, "index.json");
+    iron__mds_index *before = NULL;
     iron_status status = IRON_OK;
+    file_version now;
 
     *out = NULL;
     if (!path)
         return iron__no_memory(err, "a file name");
-    *out = find_cached(path);
-    if (!*out) {
-        status = read_index(path, out, err);
-        if (*out)
-            keep_index(*out);
+    pthread_mutex_lock(&cache.mutex);
+    if (cache.last && strcmp(cache.last->path, path) == 0 && read_version(path, &now)) {
+        const file_version *v = &cache.last->version;
+
+        if (v->is_settled && v->device == now.device && v->inode == now.inode &&
+            v->bytes == now.bytes && v->changed.tv_sec == now.changed.tv_sec &&
+            v->changed.tv_nsec == now.changed.tv_nsec) {
+            *out = cache.last;
+            (*out)->users++;
+        }
+    }
+    pthread_mutex_unlock(&cache.mutex);
+    if (!*out && (status = read_index(path, out, err)) == IRON_OK && *out) {
+        pthread_mutex_lock(&cache.mutex);
+        before = cache.last;
+        cache.last = *out;
+        (*out)->users = 2; /* the cache and the caller */
+        pthread_mutex_unlock(&cache.mutex);
+        iron__mds_index_close(before);
     }
     free(path);
     if (*out && (*out)->fault.status != IRON_OK) {
@@ -472,26 +456,13 @@ static encoding parse_encoding(const char *text) {
     return e;
 }
 
-/* Bytes are offered as tokens if the user says what is in them, or if nothing else could be meant:
- * then they are refused with the way out. */
-static void judge_columns(const iron__candidate *c, iron__table_column *columns, size_t count) {
-    bool has_integers = false;
-
-    for (size_t k = 0; k < count; k++)
-        has_integers |= columns[k].is_tokens;
-    for (size_t k = 0; k < count; k++)
-        if (strcmp(columns[k].type, "bytes") == 0)
-            columns[k].is_tokens = c->dtype != IRON_DTYPE_NONE || !has_integers ||
-                                   iron__table_is_usual(columns[k].name) ||
-                                   (c->column && strcmp(columns[k].name, c->column) == 0);
-}
-
 /* Reads the lists of columns of the index into `columns` and s->sizes. */
 static iron_status read_columns(const iron__candidate *c, const iron__json *entry, shard *s,
                                 iron__table_column *columns, iron_error *err) {
     const iron__json *names = iron__json_member(entry, "column_names");
     const iron__json *encodings = iron__json_member(entry, "column_encodings");
     const iron__json *sizes = iron__json_member(entry, "column_sizes");
+    bool has_integers = false;
 
     for (size_t k = 0; k < s->column_count; k++) {
         const char *name = iron__json_get_text(iron__json_at(names, k));
@@ -521,28 +492,30 @@ static iron_status read_columns(const iron__candidate *c, const iron__json *entr
             return iron__no_memory(err, c->name);
         strncpy(columns[k].type, type, sizeof columns[k].type - 1);
         columns[k].is_tokens = e.kind == ENCODING_FIXED || e.kind == ENCODING_ARRAY;
+        has_integers |= columns[k].is_tokens;
         s->sizes[k] = (uint32_t)bytes;
         s->fixed_bytes += bytes;
         s->variable_count += bytes == 0;
     }
-    judge_columns(c, columns, s->column_count);
+    /* Bytes are offered as tokens if the user says what is in them, or if nothing else could be
+     * meant: then they are refused with the way out. */
+    for (size_t k = 0; k < s->column_count; k++)
+        if (strcmp(columns[k].type, "bytes") == 0)
+            columns[k].is_tokens = c->dtype != IRON_DTYPE_NONE || !has_integers ||
+                                   iron__table_is_usual(columns[k].name) ||
+                                   (c->column && strcmp(columns[k].name, c->column) == 0);
     return IRON_OK;
-}
-
-/* How integers of the user's dtype are stored. */
-static iron__stored stored_of(iron_dtype dtype) {
-    static const iron__stored stored[] = {[IRON_DTYPE_U8] = IRON_STORED_U8,
-                                          [IRON_DTYPE_U16] = IRON_STORED_U16,
-                                          [IRON_DTYPE_U32] = IRON_STORED_U32,
-                                          [IRON_DTYPE_I32] = IRON_STORED_I32,
-                                          [IRON_DTYPE_I64] = IRON_STORED_I64};
-
-    return stored[dtype];
 }
 
 /* Decides what the tokens of the chosen column are, as far as the index tells. */
 static iron_status choose_encoding(const iron__candidate *c, const iron__json *entry, shard *s,
                                    const char *column, iron_error *err) {
+    /* how integers of the user's dtype are stored */
+    static const iron__stored stored[] = {[IRON_DTYPE_U8] = IRON_STORED_U8,
+                                          [IRON_DTYPE_U16] = IRON_STORED_U16,
+                                          [IRON_DTYPE_U32] = IRON_STORED_U32,
+                                          [IRON_DTYPE_I32] = IRON_STORED_I32,
+                                          [IRON_DTYPE_I64] = IRON_STORED_I64};
     const iron__json *encodings = iron__json_member(entry, "column_encodings");
 
     s->encoding = parse_encoding(iron__json_get_text(iron__json_at(encodings, s->token_column)));
@@ -553,7 +526,7 @@ static iron_status choose_encoding(const iron__candidate *c, const iron__json *e
                      "%.100s: column %.40s is bytes, which do not say what they are; give --dtype "
                      "u8, u16, u32, i32 or i64",
                      c->name, column);
-        s->encoding.stored = stored_of(c->dtype);
+        s->encoding.stored = stored[c->dtype];
         s->dtype = c->dtype;
     } else if (s->encoding.kind == ENCODING_FIXED || s->encoding.has_type) {
         s->dtype = iron__stored_dtype(s->encoding.stored);

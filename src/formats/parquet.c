@@ -661,14 +661,6 @@ static iron_status parse_footer(file_footer *f, iron_error *err) {
     return list_columns(f, err);
 }
 
-static void footer_clear(file_footer *f) {
-    iron__table_columns_free(f->columns, f->column_count);
-    free(f->details);
-    free(f->elements);
-    free(f->data);
-    *f = (file_footer){.data = NULL};
-}
-
 /* Row groups. */
 
 /* A chunk's metadata as they are in the footer. */
@@ -1016,14 +1008,6 @@ static bool next_run(runs *r) {
     return r->width == 32 || r->value >> r->width == 0;
 }
 
-/* The next bits of a packed run: 57 at least, of which those beyond the run are arbitrary. */
-static uint64_t packed_bits(const runs *r) {
-    uint64_t word;
-
-    memcpy(&word, r->packed + (r->bit >> 3), sizeof word);
-    return word >> (r->bit & 7);
-}
-
 /* Levels. */
 
 /* The levels of a page. */
@@ -1056,7 +1040,8 @@ static uint64_t where_equal(const runs *r, unsigned n, unsigned value) {
 
     if (!r->is_packed)
         return r->value == value ? mask : 0;
-    bits = packed_bits(r);
+    memcpy(&bits, r->packed + (r->bit >> 3), sizeof bits);
+    bits >>= r->bit & 7; /* 57 at least; those beyond the run are arbitrary */
     if (r->width == 1)
         return value > 1 ? 0 : (value ? bits : ~bits) & mask;
     low = even_bits(bits);
@@ -1618,15 +1603,6 @@ static void workspace_put(parquet *file, workspace *w) {
     pthread_mutex_unlock(&file->mutex);
 }
 
-static void workspace_destroy(workspace *w) {
-    free(w->pages.buffer.data);
-    free(w->dictionary_page.buffer.data);
-    free(w->page.data);
-    free(w->stored.data);
-    free(w->tokens.data);
-    free(w);
-}
-
 static void destroy(void *state) {
     parquet *file = state;
 
@@ -1634,7 +1610,12 @@ static void destroy(void *state) {
         workspace *w = file->idle;
 
         file->idle = w->next;
-        workspace_destroy(w);
+        free(w->pages.buffer.data);
+        free(w->dictionary_page.buffer.data);
+        free(w->page.data);
+        free(w->stored.data);
+        free(w->tokens.data);
+        free(w);
     }
     pthread_mutex_destroy(&file->mutex);
     free(file->parts);
@@ -2122,28 +2103,15 @@ typedef struct decoding {
     size_t places_before;
 } decoding;
 
-/* Converts the integers of a dictionary. Those that are not tokens matter only if they are used. */
-static void convert_dictionary(workspace *w, iron__stored stored, size_t count) {
-    size_t width = iron__stored_bytes(stored);
-
-    w->dictionary = (token_dictionary){.stored = w->stored.data,
-                                       .tokens = (const uint32_t *)(const void *)w->tokens.data,
-                                       .count = count};
-    for (size_t k = 0; k < count; k++) { /* each step ends at the next one that is not a token */
-        k += iron__stored_convert(stored, w->stored.data + k * width, count - k,
-                                  w->tokens.data + k * sizeof(uint32_t));
-        w->dictionary.has_bad = w->dictionary.has_bad || k < count;
-    }
-}
-
 static iron_status read_dictionary_page(reader *r, iron_error *err) {
     workspace *w = r->work;
-    size_t bytes;
+    iron__stored stored = r->file->column.stored;
+    size_t width = iron__stored_bytes(stored), bytes;
     const unsigned char *from;
     page_header p;
 
     IRON_TRY(read_header(r, r->chunk->dictionary_at, &p, err));
-    bytes = p.values * iron__stored_bytes(r->file->column.stored);
+    bytes = p.values * width;
     if (p.type != PAGE_DICTIONARY)
         return refuse_page(r, &p, "it is not a dictionary any more", err);
     if (p.encoding != ENCODING_PLAIN && p.encoding != ENCODING_PLAIN_DICTIONARY)
@@ -2159,7 +2127,15 @@ static iron_status read_dictionary_page(reader *r, iron_error *err) {
                                         bytes, err));
     else
         memcpy(w->stored.data, from, bytes);
-    convert_dictionary(w, r->file->column.stored, p.values);
+    w->dictionary = (token_dictionary){.stored = w->stored.data,
+                                       .tokens = (const uint32_t *)(const void *)w->tokens.data,
+                                       .count = p.values};
+    /* Integers that are not tokens matter only if they are used: each step ends at the next one. */
+    for (size_t k = 0; k < p.values; k++) {
+        k += iron__stored_convert(stored, w->stored.data + k * width, p.values - k,
+                                  w->tokens.data + k * sizeof(uint32_t));
+        w->dictionary.has_bad = w->dictionary.has_bad || k < p.values;
+    }
     return IRON_OK;
 }
 
@@ -2401,7 +2377,10 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                  "file first",
                  c->name);
     status = examine_file(c, &footer, layout, err);
-    footer_clear(&footer);
+    iron__table_columns_free(footer.columns, footer.column_count);
+    free(footer.details);
+    free(footer.elements);
+    free(footer.data);
     return status;
 }
 

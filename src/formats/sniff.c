@@ -40,20 +40,6 @@ typedef struct sample {
     uint64_t file_bytes;
 } sample;
 
-/* Counts of the 32-bit words of a sample. */
-typedef struct halves {
-    size_t words;
-    size_t small, negative, zero; /* upper halves below SMALL, 0xFFFF, 0 */
-    size_t large_low;             /* lower halves of SMALL and more */
-} halves;
-
-static bool is_all_zero(const sample *s) {
-    for (size_t k = 0; k < s->count; k++)
-        if (s->data[k])
-            return false;
-    return true;
-}
-
 /* i64: the upper words are zero, except for a few negative values. */
 static bool is_i64(const iron__candidate *c, const sample *s) {
     size_t count = s->count / 8, zero = 0, negative = 0;
@@ -76,37 +62,31 @@ static bool is_i64(const iron__candidate *c, const sample *s) {
     return true;
 }
 
-static halves look_at_halves(const sample *s) {
-    halves h = {.words = s->count / 4};
-
-    for (size_t k = 0; k < h.words; k++) {
-        uint32_t word = iron__load_u32(s->data + 4 * k), upper = word >> 16;
-
-        h.small += upper < SMALL;
-        h.zero += upper == 0;
-        h.negative += upper == UINT16_MAX;
-        h.large_low += (word & UINT16_MAX) >= SMALL;
-    }
-    return h;
-}
-
 static iron_dtype guess_32(const iron__candidate *c, const sample *s) {
-    halves h = look_at_halves(s);
-    bool fits = (h.small + h.negative) * 1000 >= h.words * 999 && h.negative * 2 <= h.words;
+    size_t words = s->count / 4, small = 0, negative = 0, zero = 0, large_low = 0;
 
     if (s->file_bytes % 4 != 0)
         return IRON_DTYPE_NONE;
-    if (!fits || (h.zero < h.words && h.large_low * 10 < h.words)) {
+    for (size_t k = 0; k < words; k++) {
+        uint32_t word = iron__load_u32(s->data + 4 * k), upper = word >> 16;
+
+        small += upper < SMALL;
+        zero += upper == 0;
+        negative += upper == UINT16_MAX;
+        large_low += (word & UINT16_MAX) >= SMALL;
+    }
+    if ((small + negative) * 1000 < words * 999 || negative * 2 > words ||
+        (zero < words && large_low * 10 < words)) {
         iron__format_reason(c, "as u32, %zu of %zu sampled values are below 2^20: too few for ids",
-                            h.small, h.words);
+                            small, words);
         return IRON_DTYPE_NONE;
     }
     iron__format_reason(c, "as u32, %zu of %zu sampled values are below 2^20, %zu below 2^16",
-                        h.small, h.words, h.zero);
-    if (h.negative == 0)
+                        small, words, zero);
+    if (negative == 0)
         return IRON_DTYPE_U32;
-    iron__format_reason(c, "as i32, %zu %s negative, which is an error when reading", h.negative,
-                        h.negative == 1 ? "is" : "are");
+    iron__format_reason(c, "as i32, %zu %s negative, which is an error when reading", negative,
+                        negative == 1 ? "is" : "are");
     return IRON_DTYPE_I32;
 }
 
@@ -359,7 +339,7 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
 static iron_dtype guess_dtype(const iron__candidate *c, const sample *s, bool is_text) {
     iron_dtype dtype;
 
-    if (s->count == 0 || is_all_zero(s)) {
+    if (s->count == 0 || (s->data[0] == 0 && memcmp(s->data, s->data + 1, s->count - 1) == 0)) {
         iron__format_reason(c, "%s: nothing indicates the token width",
                             s->count ? "every sampled byte is 0" : "it is empty");
         return IRON_DTYPE_NONE;
@@ -419,22 +399,10 @@ static void guess_from(iron__candidate *c, const sample *s, bool is_text, iron_s
 
 /* Columns. */
 
-static void explain_choice(const iron__candidate *c, const iron__table_column *columns,
-                           size_t count) {
-    size_t possible = 0;
-
-    for (size_t k = 0; k < count; k++)
-        possible += columns[k].is_tokens;
-    if (possible == 0)
-        iron__format_reason(c, "no column of integers or lists of integers: it has no tokens");
-    else
-        iron__format_reason(c, "%zu columns could be the tokens: choose one with --column",
-                            possible);
-}
-
 iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_column *columns,
                                 size_t count, size_t chosen, iron_error *err) {
     iron_sniff_report *r = c->report;
+    size_t possible = 0;
 
     r->columns = calloc(count ? count : 1, sizeof *r->columns);
     for (size_t k = 0; r->columns && k < count; k++) {
@@ -445,12 +413,18 @@ iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_colu
             break;
         memcpy(to->type, columns[k].type, sizeof to->type);
         to->is_chosen = k == chosen;
+        possible += columns[k].is_tokens;
         r->column_count++;
     }
     if (r->column_count < count || !r->columns)
         return iron__no_memory(err, "the columns of a table");
-    if (chosen == count && !c->column)
-        explain_choice(c, columns, count);
+    if (chosen < count || c->column)
+        return IRON_OK;
+    if (possible == 0)
+        iron__format_reason(c, "no column of integers or lists of integers: it has no tokens");
+    else
+        iron__format_reason(c, "%zu columns could be the tokens: choose one with --column",
+                            possible);
     return IRON_OK;
 }
 

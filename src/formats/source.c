@@ -416,19 +416,7 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
     return IRON_OK;
 }
 
-/* Notes where in the stream the rows of the current batch begin. */
-static iron_status note_batch(iron_source *s, iron_error *err) {
-    uint64_t position;
-
-    if (!s->starts.is_wanted)
-        return IRON_OK;
-    position = iron__source_position(s);
-    for (size_t k = 0; k < s->batch.place_count; k++)
-        IRON_TRY(iron__block_add_place(&s->starts.places, position + s->batch.places[k], err));
-    return IRON_OK;
-}
-
-/* The same for the rows of the current file's table, in blocks that begin before token `end`; at
+/* Notes where in the stream the rows of the current file's table begin, in blocks that begin before token `end`; at
  * the end of the file, all that are left. */
 static iron_status note_blocks(iron_source *s, uint64_t end, iron_error *err) {
     const iron__table *table = s->layouts[s->current].table;
@@ -447,15 +435,6 @@ static iron_status note_blocks(iron_source *s, uint64_t end, iron_error *err) {
         for (; k < starts->places.place_count; k++)
             starts->places.places[k] += base;
     }
-    return IRON_OK;
-}
-
-/* The same for a file without tokens, which is never opened: all of its rows are empty. */
-static iron_status note_empty(iron_source *s, iron_error *err) {
-    const iron__table *table = s->layouts[s->current].table;
-
-    for (uint64_t k = 0; s->starts.is_wanted && table && k < table->rows; k++)
-        IRON_TRY(iron__block_add_place(&s->starts.places, iron__source_position(s), err));
     return IRON_OK;
 }
 
@@ -489,8 +468,10 @@ static iron_status finish_current(iron_source *s, bool has_ended, iron_error *er
     size_t got = 0;
 
     IRON_TRY(has_ended ? iron__input_check_end(&s->file, err) : IRON_OK);
-    if (l->tokens == 0)
-        IRON_TRY(note_empty(s, err));
+    /* a file without tokens was never opened: all of its rows are empty */
+    for (uint64_t k = 0; s->starts.is_wanted && l->tokens == 0 && l->table && k < l->table->rows;
+         k++)
+        IRON_TRY(iron__block_add_place(&s->starts.places, iron__source_position(s), err));
     if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe */
         /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
@@ -578,7 +559,7 @@ void iron__source_release(const iron_source *source, const iron__block *held, si
 static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *got,
                                 iron_error *err) {
     iron__table *stream = s->layouts[s->current].stream;
-    uint64_t done = s->done;
+    uint64_t first = iron__source_position(s), width = iron_dtype_bytes(s->dtype);
     bool has_ended = false;
 
     for (*got = 0; *got < want && !has_ended;) {
@@ -593,9 +574,9 @@ static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *g
             break;
         s->batch.bytes = s->batch.place_count = s->batch_used = 0;
         IRON_TRY(stream->kind->next(stream, &s->file, &s->batch, &has_ended, err));
-        s->done = done + *got;
-        IRON_TRY(note_batch(s, err));
-        s->done = done;
+        for (size_t k = 0; s->starts.is_wanted && k < s->batch.place_count; k++)
+            IRON_TRY(iron__block_add_place(&s->starts.places,
+                                           first + *got / width + s->batch.places[k], err));
     }
     return IRON_OK;
 }

@@ -240,20 +240,6 @@ size_t iron__table_find(const iron__table *t, uint64_t token) {
                : iron__array_find(&t->blocks[0].first, sizeof t->blocks[0], t->block_count, token);
 }
 
-/* The row of a token of a block, counted in the file. */
-static iron_status find_row(const iron__table *t, const iron__input *in, size_t index,
-                            uint64_t offset, uint64_t *row, iron_error *err) {
-    iron__block rows = {.data = NULL};
-    iron_status status = t->kind->decode(t, in, index, false, &rows, err);
-    uint64_t begun = t->blocks[index].first_row;
-
-    for (size_t k = 0; k < rows.place_count && rows.places[k] <= offset; k++)
-        begun++;
-    *row = begun > 0 ? begun - 1 : 0;
-    iron__block_clear(&rows);
-    return status;
-}
-
 /* Reads and converts stored values of a direct block, from token `offset` of it on. `from` has room
  * for them; it may be `to`. */
 static iron_status convert(const iron__table *t, const iron__input *in, size_t index,
@@ -261,15 +247,21 @@ static iron_status convert(const iron__table *t, const iron__input *in, size_t i
                            iron_error *err) {
     const iron__table_block *b = &t->blocks[index];
     size_t stored = iron__stored_bytes(b->stored), good;
-    uint64_t row;
+    iron__block rows = {.data = NULL};
+    uint64_t begun = b->first_row;
+    iron_status status;
 
     IRON_TRY(iron__input_read_at(in, b->at + offset * stored, from, count * stored, err));
     good = iron__stored_convert(b->stored, from, count, to);
     if (good == count)
         return IRON_OK;
-    IRON_TRY(find_row(t, in, index, offset + good, &row, err));
-    return iron__stored_refuse(b->stored, from, good, iron__path_shown(in->path), t->column, row,
-                               err);
+    status = t->kind->decode(t, in, index, false, &rows, err);
+    for (size_t k = 0; k < rows.place_count && rows.places[k] <= offset + good; k++)
+        begun++;
+    iron__block_clear(&rows);
+    IRON_TRY(status);
+    return iron__stored_refuse(b->stored, from, good, iron__path_shown(in->path), t->column,
+                               begun > 0 ? begun - 1 : 0, err);
 }
 
 /* Reads tokens of a direct block; what need not be narrowed goes to where it is wanted. */
@@ -292,20 +284,6 @@ static iron_status read_direct(const iron__table *t, const iron__input *in, size
     return IRON_OK;
 }
 
-/* Copies tokens of a block that is decoded as a whole. */
-static iron_status read_decoded(const iron__table *t, const iron__blocks_range *blocks,
-                                size_t index, uint64_t offset, unsigned char *to, size_t count,
-                                const atomic_bool *stop, iron_error *err) {
-    size_t width = iron_dtype_bytes(t->dtype);
-    const iron__block *block;
-
-    IRON_TRY(
-        iron__blocks_get(blocks->cache, blocks->owner, blocks->base + index, &block, stop, err));
-    memcpy(to, block->data + offset * width, count * width);
-    iron__blocks_put(blocks->cache, block, count * width);
-    return IRON_OK;
-}
-
 iron_status iron__table_read(const iron__table *table, const iron__input *in,
                              const iron__blocks_range *blocks, uint64_t first, void *to,
                              size_t count, iron_error *err) {
@@ -316,11 +294,16 @@ iron_status iron__table_read(const iron__table *table, const iron__input *in,
         uint64_t offset = first - table->blocks[k].first;
         uint64_t left = iron__table_block_tokens(table, k) - offset;
         size_t some = count < left ? count : (size_t)left;
+        const iron__block *block;
 
-        if (some > 0 && table->blocks[k].is_direct)
+        if (some > 0 && table->blocks[k].is_direct) {
             IRON_TRY(read_direct(table, in, k, offset, next, some, err));
-        else if (some > 0)
-            IRON_TRY(read_decoded(table, blocks, k, offset, next, some, in->stop, err));
+        } else if (some > 0) {
+            IRON_TRY(iron__blocks_get(blocks->cache, blocks->owner, blocks->base + k, &block,
+                                      in->stop, err));
+            memcpy(next, block->data + offset * width, some * width);
+            iron__blocks_put(blocks->cache, block, some * width);
+        }
         next += some * width;
         first += some;
         count -= some;
