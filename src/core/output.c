@@ -157,21 +157,16 @@ iron_status iron_output_open(const char *path, iron_output **out, iron_error *er
 
 static const char *shown_name(const iron_output *o) { return o->target ? o->target : "the output"; }
 
-/* Waits if the output is a full non-blocking pipe. False for any other error, with errno kept. */
-static bool wait_until_writable(const iron_output *o) {
-    struct pollfd end = {.fd = o->fd, .events = POLLOUT};
-
-    return errno == EAGAIN && poll(&end, 1, -1) > 0;
-}
-
 iron_status iron_output_write(iron_output *output, const void *data, size_t bytes,
                               iron_error *err) {
+    struct pollfd end = {.fd = output->fd, .events = POLLOUT};
     const char *at = data;
 
     while (bytes > 0) {
         ssize_t count = write(output->fd, at, bytes);
 
-        if (count < 0 && (errno == EINTR || wait_until_writable(output)))
+        /* waits if the output is a full non-blocking pipe */
+        if (count < 0 && (errno == EINTR || (errno == EAGAIN && poll(&end, 1, -1) > 0)))
             continue;
         if (count < 0)
             return iron__fail_path(err, "write", shown_name(output), errno);

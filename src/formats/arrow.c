@@ -1430,27 +1430,20 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
 
 /* Examining. */
 
-/* An offset of a list column of an uncompressed batch. */
-static iron_status offset_at(reader *r, const column *c, const batch *b, uint64_t row,
-                             uint64_t *out, iron_error *err) {
+/* Which items the rows before `row` end with, in an uncompressed batch. */
+static iron_status item_of_row(reader *r, const column *c, const batch *b, uint64_t row,
+                               uint64_t *item, iron_error *err) {
     uint64_t each = offset_bytes(c), at = b->offsets.at + row * each;
     unsigned char bytes[8];
 
+    *item = row * c->list_size;
+    if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST)
+        return IRON_OK;
     if (at >= r->at && at - r->at <= r->count && each <= r->count - (at - r->at))
         memcpy(bytes, r->window + (at - r->at), each);
     else
         IRON_TRY(iron__input_read_at(r->file, at, bytes, each, err));
-    *out = load_offset(c, bytes, 0);
-    return IRON_OK;
-}
-
-/* Which items the rows before `row` end with. */
-static iron_status item_of_row(reader *r, const column *c, const batch *b, uint64_t row,
-                               uint64_t *item, iron_error *err) {
-    *item = row * c->list_size;
-    if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST)
-        return IRON_OK;
-    IRON_TRY(offset_at(r, c, b, row, item, err));
+    *item = load_offset(c, bytes, 0);
     return *item > b->items
                ? damaged(r, b->offsets.at, "offsets of lists that are outside of their values", err)
                : IRON_OK;
@@ -1519,17 +1512,6 @@ static iron_status check_compressed(const arrow *a, reader *r, const batch *b, u
                : IRON_OK;
 }
 
-static iron_status add_part(arrow *a, iron__table *t, const iron__table_block *block, const part *p,
-                            iron_error *err) {
-    part *more = iron__array_grow(a->parts, t->block_count, &a->part_capacity, sizeof *more);
-
-    if (!more)
-        return iron__no_memory(err, "an Arrow file");
-    a->parts = more;
-    a->parts[t->block_count] = *p;
-    return iron__table_add_block(t, block, err);
-}
-
 /* Whether a batch can share the last block. */
 static bool can_share(const arrow *a, const iron__table *t, uint64_t rows, uint64_t tokens) {
     const iron__table_block *last = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
@@ -1580,7 +1562,7 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
     each = (b->rows + pieces - 1) / pieces;
     for (uint64_t row = 0; row < b->rows; row += each) {
         uint64_t rows = b->rows - row < each ? b->rows - row : each, next = end;
-        part p = {b->at, row, rows, a->state_count - 1};
+        part *parts;
         iron__table_block block = {.first = t->tokens, .first_row = t->rows, .at = b->at};
 
         block.is_direct = b->codec == IRON_CODEC_NONE && !a->column.has_dictionary;
@@ -1588,7 +1570,12 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
             block.stored = a->column.stored;
             block.at = b->values.at + item * value_bytes(&a->column);
         }
-        IRON_TRY(add_part(a, t, &block, &p, err));
+        parts = iron__array_grow(a->parts, t->block_count, &a->part_capacity, sizeof *parts);
+        if (!parts)
+            return iron__no_memory(err, "an Arrow file");
+        a->parts = parts;
+        a->parts[t->block_count] = (part){b->at, row, rows, a->state_count - 1};
+        IRON_TRY(iron__table_add_block(t, &block, err));
         if (row + rows < b->rows)
             IRON_TRY(item_of_row(r, &a->column, b, row + rows, &next, err));
         if (next < item || next > end)

@@ -594,18 +594,15 @@ static const struct container {
     {{"utf-16", "UTF-16 text", "tokenize it first", IRON_CODEC_NONE}, .is = is_utf16},
 };
 
-static bool is_container(const struct container *c, const start *s) {
-    return c->is ? c->is(s) : has(s, c->offset, c->magic, c->length);
-}
-
 static const iron__container text = {"text", "text", "tokenize it first", IRON_CODEC_NONE};
 
 const iron__container *iron__container_find(const iron__candidate *c) {
     start s = {c, c->head, c->head_count, c->file->bytes};
 
-    for (size_t k = 0; k < sizeof containers / sizeof containers[0]; k++)
-        if (is_container(&containers[k], &s))
-            return &containers[k].shown;
+    for (const struct container *k = containers;
+         k < containers + sizeof containers / sizeof containers[0]; k++)
+        if (k->is ? k->is(&s) : has(&s, k->offset, k->magic, k->length))
+            return &k->shown;
     /* the bytes of a text can be tokens, but only if the user says that tokens are bytes */
     return c->dtype != IRON_DTYPE_U8 && is_text(&s) ? &text : NULL;
 }

@@ -143,21 +143,10 @@ static iron_status check_index(const iron__candidate *c, iron__format_layout *la
     return status;
 }
 
-/* Without a dtype, reports which one would fit. */
-static iron_status no_width(const iron__candidate *c, bool has_index, uint64_t last,
-                            iron_error *err) {
-    const char *fits = !has_index || last == 0      ? "u16 or u32"
-                       : c->file->bytes / 2 == last ? "u16, which agrees with its index"
-                       : c->file->bytes / 4 == last ? "u32, which agrees with its index"
-                                                    : "u16 or u32";
-
-    IRON_FAIL(err, IRON_E_ARG,
-              "%.100s: no metadata beside it with the token width; give --dtype %s", c->name, fits);
-}
-
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     bool has_metadata, has_index;
     uint64_t last = 0, width;
+    const char *fits;
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
                  "%.100s is a pipe; format ds needs files beside the tokens: name the .ds file",
@@ -170,8 +159,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                  c->name);
     if (layout->dtype == IRON_DTYPE_NONE)
         layout->dtype = c->dtype;
-    if (layout->dtype == IRON_DTYPE_NONE)
-        return no_width(c, has_index, last, err);
+    fits = !has_index || last == 0      ? "u16 or u32"
+           : c->file->bytes / 2 == last ? "u16, which agrees with its index"
+           : c->file->bytes / 4 == last ? "u32, which agrees with its index"
+                                        : "u16 or u32";
+    IRON_FAIL_IF(layout->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
+                 "%.100s: no metadata beside it with the token width; give --dtype %s", c->name,
+                 fits);
     width = iron_dtype_bytes(layout->dtype);
     IRON_FAIL_IF(layout->dtype != IRON_DTYPE_U16 && layout->dtype != IRON_DTYPE_U32, err,
                  IRON_E_FORMAT,

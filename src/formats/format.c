@@ -132,16 +132,6 @@ static iron_status check_raw(const iron__candidate *c, bool is_forced, iron_erro
     return c->dtype == IRON_DTYPE_NONE ? IRON_OK : iron__dtype_warn(c, err);
 }
 
-/* The codec of a compressed file. Shards of MDS are decompressed by their own reader. */
-static iron__codec find_codec(const iron__format *forced, const iron__candidate *c) {
-    const iron__container *found;
-
-    if (forced == &iron__format_mds || (!forced && iron__format_recognise(c) != &iron__format_raw))
-        return IRON_CODEC_NONE;
-    found = iron__container_find(c);
-    return found ? found->codec : IRON_CODEC_NONE;
-}
-
 iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
                                        iron__format_layout *layout, iron_error *err) {
     bool is_file = !iron__input_is_pipe(c->file) && !iron__path_is_stdin(c->file->path);
@@ -244,14 +234,16 @@ static iron_status examine_table(iron__candidate *c, iron__format_layout *layout
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err) {
     bool is_forced = forced != NULL, is_beside = !iron__input_is_pipe(c->file);
-    iron__codec codec;
+    const iron__container *found = NULL;
 
     *layout = (iron__format_layout){
         .bytes = c->file->bytes, .tokens = IRON_COUNT_UNKNOWN, .documents = IRON_COUNT_UNKNOWN};
     IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
-    codec = find_codec(forced, c);
-    if (codec != IRON_CODEC_NONE)
-        IRON_TRY(iron__candidate_decompress(c, codec, layout, err));
+    /* shards of MDS are decompressed by their own reader */
+    if (forced ? forced != &iron__format_mds : iron__format_recognise(c) == &iron__format_raw)
+        found = iron__container_find(c);
+    if (found && found->codec != IRON_CODEC_NONE)
+        IRON_TRY(iron__candidate_decompress(c, found->codec, layout, err));
     if (!forced) {
         if (is_beside)
             IRON_TRY(iron__sidecar_refuse(c->file->path, err));

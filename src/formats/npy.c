@@ -90,16 +90,6 @@ static int read_shape(reader *r, iron__npy_header *h) {
     return h->dimensions != 1 || has_comma;
 }
 
-static int read_flag(reader *r, int *flag) {
-    if (accept(r, "True"))
-        *flag = 1;
-    else if (accept(r, "False"))
-        *flag = 0;
-    else
-        return 0;
-    return 1;
-}
-
 /* Each key exactly once, in any order; only blanks after the dict. */
 static int read_dict(reader *r, iron__npy_header *h) {
     unsigned seen = 0;
@@ -119,7 +109,8 @@ static int read_dict(reader *r, iron__npy_header *h) {
             good = read_string(r, h->descr, sizeof h->descr);
         } else if (strcmp(key, "fortran_order") == 0) {
             bit = 2;
-            good = read_flag(r, &h->is_fortran);
+            h->is_fortran = accept(r, "True");
+            good = h->is_fortran || accept(r, "False");
         } else if (strcmp(key, "shape") == 0) {
             bit = 4;
             good = (seen & bit) == 0 && read_shape(r, h);

@@ -211,17 +211,12 @@ static bool work_ahead(iron__blocks *b, const iron__blocks_owner *owner, uint64_
     return false;
 }
 
-static void wait_for_change(iron__blocks *b) {
-    struct timespec until = iron__deadline_after(STOP_POLL_NS);
-
-    (void)pthread_cond_timedwait(&b->changed, &b->mutex, &until);
-}
-
 /* With the mutex held. */
 static iron_status get(iron__blocks *b, const iron__blocks_owner *owner, uint64_t index, slot **out,
                        const atomic_bool *stop, iron_error *err) {
     for (;;) {
         slot *s = find(b, index);
+        struct timespec until;
 
         IRON_FAIL_IF(stop && atomic_load(stop), err, IRON_E_CANCELLED, "reading was cancelled");
         if (s && s->state == SLOT_FULL) {
@@ -232,8 +227,10 @@ static iron_status get(iron__blocks *b, const iron__blocks_owner *owner, uint64_
             IRON_TRY(fill(b, owner, s, index, stop, err));
             continue;
         }
-        if (!work_ahead(b, owner, index, stop))
-            wait_for_change(b);
+        if (!work_ahead(b, owner, index, stop)) {
+            until = iron__deadline_after(STOP_POLL_NS);
+            (void)pthread_cond_timedwait(&b->changed, &b->mutex, &until);
+        }
     }
 }
 

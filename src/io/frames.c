@@ -331,18 +331,6 @@ static void follow_section(void *context, size_t index) {
     }
 }
 
-/* Adds the groups of a section; false: there are too many, or memory is short. */
-static bool add_section(iron__frames *f, const iron__frames *found) {
-    for (size_t k = 0; k < found->count; k++) {
-        const group *g = &found->groups[k];
-        const part p = {g->stored, g->decoded, g->check};
-
-        if (!add_part(f, g->at, &p))
-            return false;
-    }
-    return true;
-}
-
 /* Finds all parts of the file, with what is known of sections. */
 static bool join_sections(scanner *s, iron__frames *f, const part_finder *finder,
                           const section *sections, size_t count) {
@@ -353,8 +341,14 @@ static bool join_sections(scanner *s, iron__frames *f, const part_finder *finder
         while (k < count && (sections[k].first < at || sections[k].first == UINT64_MAX))
             k++;
         if (k < count && sections[k].first == at) {
-            if (!add_section(f, &sections[k].found))
-                return false;
+            const iron__frames *found = &sections[k].found;
+
+            for (size_t n = 0; n < found->count; n++) {
+                const group *g = &found->groups[n];
+
+                if (!add_part(f, g->at, &(part){g->stored, g->decoded, g->check}))
+                    return false;
+            }
             at = sections[k++].last;
         } else if (!follow_parts(s, f, finder, &at, k < count ? sections[k].first : size)) {
             return false;
@@ -524,18 +518,6 @@ static bool find_xz_blocks(scanner *s, iron__frames *f) {
         is_good = load_xz_index(s, f, &streams[--count]);
     free(streams);
     return is_good;
-}
-
-static bool find_all(scanner *s, iron__frames *f) {
-    static const part_finder finders[IRON_CODEC_COUNT] = {
-        [IRON_CODEC_ZSTD] = {{0x28, 0xB5, 0x2F, 0xFD}, find_zstd_frame},
-        [IRON_CODEC_LZ4] = {{0x04, 0x22, 0x4D, 0x18}, find_lz4_frame},
-        [IRON_CODEC_GZIP] = {{0x1F, 0x8B, 8, 4}, find_bgzf_member},
-    };
-
-    if (f->codec == IRON_CODEC_XZ)
-        return find_xz_blocks(s, f);
-    return finders[f->codec].find && find_parts(s, f, &finders[f->codec]);
 }
 
 /* Replay: reading at any position of a file that can only be decompressed in order. It is
@@ -718,7 +700,13 @@ static iron__frames *create(const iron__input *in, iron__codec codec, iron_error
 
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
                               iron_error *err) {
+    static const part_finder finders[IRON_CODEC_COUNT] = {
+        [IRON_CODEC_ZSTD] = {{0x28, 0xB5, 0x2F, 0xFD}, find_zstd_frame},
+        [IRON_CODEC_LZ4] = {{0x04, 0x22, 0x4D, 0x18}, find_lz4_frame},
+        [IRON_CODEC_GZIP] = {{0x1F, 0x8B, 8, 4}, find_bgzf_member},
+    };
     scanner s = {.in = in, .err = err, .status = IRON_OK};
+    bool is_good = false;
     iron__frames *f;
 
     *out = NULL;
@@ -729,7 +717,11 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
     f = create(in, codec, err);
     if (!f)
         return IRON_E_NOMEM;
-    if (find_all(&s, f) && f->count > 0)
+    if (codec == IRON_CODEC_XZ)
+        is_good = find_xz_blocks(&s, f);
+    else if (finders[codec].find)
+        is_good = find_parts(&s, f, &finders[codec]);
+    if (is_good && f->count > 0)
         *out = f;
     else
         iron__frames_close(f);

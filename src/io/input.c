@@ -91,20 +91,17 @@ iron_status iron__input_check_unchanged(const char *path, const iron__input_iden
     return IRON_OK;
 }
 
-/* A remote object is read like a pipe if the server does not serve ranges. */
-static iron_status open_remote(iron__input *in, iron_error *err) {
-    IRON_TRY(iron__remote_open(in->path, &in->remote, err));
-    if (!iron__input_is_pipe(in))
-        return IRON_OK;
-    return iron__remote_stream_open(in->remote, &in->transfer, &in->fd, err);
-}
-
 iron_status iron__input_open(iron__input *in, iron_error *err) {
     /* opening a named pipe would block until there is a writer, ignoring the stop flag */
     int waiting = iron__input_is_pipe(in) ? O_NONBLOCK : 0;
 
-    if (iron__path_is_remote(in->path))
-        return open_remote(in, err);
+    if (iron__path_is_remote(in->path)) {
+        IRON_TRY(iron__remote_open(in->path, &in->remote, err));
+        /* read like a pipe if the server does not serve ranges */
+        return iron__input_is_pipe(in)
+                   ? iron__remote_stream_open(in->remote, &in->transfer, &in->fd, err)
+                   : IRON_OK;
+    }
     in->fd = STDIN_FILENO;
     if (!iron__path_is_stdin(in->path))
         in->fd = open(in->path, O_RDONLY | O_CLOEXEC | waiting);

@@ -216,15 +216,6 @@ void iron__remote_after_fork(bool is_child) {
 
 /* Opening. */
 
-static void set_version(iron__remote *remote, const iron__http_response *r) {
-    memcpy(remote->tag, r->tag, sizeof remote->tag);
-    memcpy(remote->modified, r->modified, sizeof remote->modified);
-    remote->version = iron__fnv(IRON_FNV_START, remote->tag, strlen(remote->tag) + 1);
-    if (!remote->tag[0])
-        remote->version = iron__fnv(remote->version, remote->modified, strlen(remote->modified));
-    remote->version = iron__fnv(remote->version, &remote->bytes, sizeof remote->bytes);
-}
-
 /* Asks for the start of the object and learns the rest from the response. */
 static iron_status ask(iron__remote *remote, iron_error *err) {
     unsigned char *first = malloc(IRON_REMOTE_FIRST_BYTES);
@@ -250,7 +241,12 @@ static iron_status ask(iron__remote *remote, iron_error *err) {
         remote->whole = first;
         first = NULL;
     }
-    set_version(remote, r);
+    memcpy(remote->tag, r->tag, sizeof remote->tag);
+    memcpy(remote->modified, r->modified, sizeof remote->modified);
+    remote->version = iron__fnv(IRON_FNV_START, remote->tag, strlen(remote->tag) + 1);
+    if (!remote->tag[0])
+        remote->version = iron__fnv(remote->version, remote->modified, strlen(remote->modified));
+    remote->version = iron__fnv(remote->version, &remote->bytes, sizeof remote->bytes);
     if (remote->has_ranges && !remote->whole)
         iron__remote_cache_add(remote, first, x.filled);
 done:

@@ -499,8 +499,6 @@ static bool span_is(span s, const char *text) {
     return s.bytes == strlen(text) && memcmp(s.at, text, s.bytes) == 0;
 }
 
-static bool is_name_byte(char c) { return c > ' ' && !strchr("<>/=\"'&", c); }
-
 /* Goes behind `text`; false: it does not come. */
 static bool skip_past(xml *x, const char *text) {
     char *found =
@@ -509,12 +507,6 @@ static bool skip_past(xml *x, const char *text) {
     if (found)
         x->at = found + strlen(text);
     return found != NULL;
-}
-
-static bool starts(const xml *x, const char *text) {
-    size_t length = strlen(text);
-
-    return (size_t)(x->end - x->at) >= length && memcmp(x->at, text, length) == 0;
 }
 
 /* Reads attributes up to the end of a start tag. */
@@ -541,7 +533,7 @@ static xml_event next_event(xml *x, span *text, span *name) {
     const char *open;
     bool is_end;
 
-    if (x->depth == 0 && starts(x, "<?") && !skip_past(x, "?>"))
+    if (x->depth == 0 && x->end - x->at >= 2 && memcmp(x->at, "<?", 2) == 0 && !skip_past(x, "?>"))
         return XML_BAD;
     *text = (span){x->at, 0};
     open = x->at < x->end ? memchr(x->at, '<', (size_t)(x->end - x->at)) : NULL;
@@ -555,7 +547,7 @@ static xml_event next_event(xml *x, span *text, span *name) {
     is_end = x->at < x->end && *x->at == '/';
     x->at += is_end;
     name->at = x->at;
-    while (x->at < x->end && is_name_byte(*x->at))
+    while (x->at<x->end && * x->at> ' ' && !strchr("<>/=\"'&", *x->at))
         x->at++;
     name->bytes = (size_t)(x->at - name->at);
     if (name->bytes == 0 || *name->at == '!' || *name->at == '?')
