@@ -473,14 +473,6 @@ static void read_fields(flat *f, const flat_table *table, schema *s) {
                             sizeof s->dictionaries[k].values) != 0;
 }
 
-static const dictionary_type *find_dictionary(const schema *s, uint64_t id) {
-    dictionary_type key = {.id = id};
-
-    return s->dictionary_count == 0 ? NULL
-                                    : bsearch(&key, s->dictionaries, s->dictionary_count,
-                                              sizeof key, compare_dictionaries);
-}
-
 static bool is_same_schema(const schema *a, const schema *b) {
     bool is_same = a->count == b->count && memcmp(&a->all, &b->all, sizeof a->all) == 0;
 
@@ -1244,21 +1236,6 @@ static void arrow_destroy(void *state) {
     free(a);
 }
 
-static iron_status note_state(arrow *a, const dictionary_state *state, iron_error *err) {
-    dictionary_state *more;
-
-    if (!a->keeps_all) {
-        a->states[0] = *state;
-        return IRON_OK;
-    }
-    more = realloc(a->states, (a->state_count + 1) * sizeof *more);
-    if (!more)
-        return iron__no_memory(err, "an Arrow file");
-    a->states = more;
-    a->states[a->state_count++] = *state;
-    return IRON_OK;
-}
-
 /* Makes room for more values in the dictionary. */
 static iron_status grow_dictionary(arrow *a, size_t bytes, iron_error *err) {
     size_t width = iron__stored_bytes(a->column.stored), capacity;
@@ -1305,7 +1282,7 @@ static iron_status note_nulls(arrow *a, reader *r, const batch *b, iron_error *e
 
 /* Adds the values of a batch to the dictionary, or begins another one with them. */
 static iron_status add_values(arrow *a, reader *r, const batch *b, bool is_delta, iron_error *err) {
-    dictionary_state state = a->states[a->state_count - 1];
+    dictionary_state state = a->states[a->state_count - 1], *states;
     size_t width = iron__stored_bytes(a->column.stored), bytes;
     const unsigned char *values;
 
@@ -1325,7 +1302,15 @@ static iron_status add_values(arrow *a, reader *r, const batch *b, bool is_delta
     state.count += b->rows;
     a->dictionary_bytes += bytes;
     a->has_dictionary = true;
-    return note_state(a, &state, err);
+    if (a->keeps_all) {
+        states = realloc(a->states, (a->state_count + 1) * sizeof *states);
+        if (!states)
+            return iron__no_memory(err, "an Arrow file");
+        a->states = states;
+        a->state_count++;
+    }
+    a->states[a->state_count - 1] = state;
+    return IRON_OK;
 }
 
 /* Whether a dictionary batch is one of the column's; checks it. */
@@ -1333,10 +1318,13 @@ static iron_status read_dictionary(const arrow *a, const reader *r, message *m, 
                                    bool *is_column, bool *is_delta, iron_error *err) {
     uint64_t id = flat_number(&m->flat, &m->table, DICTIONARY_ID, 8, 0);
     flat_table data = flat_child(&m->flat, &m->table, DICTIONARY_DATA);
-    const dictionary_type *type = find_dictionary(&a->schema, id);
+    const dictionary_type key = {.id = id}, *type = NULL;
     column values = {.shape = SHAPE_PLAIN, .list_size = 1, .stored = a->column.stored};
     const char *wrong;
 
+    if (a->schema.dictionary_count > 0)
+        type = bsearch(&key, a->schema.dictionaries, a->schema.dictionary_count, sizeof key,
+                       compare_dictionaries);
     *is_delta = flat_bool(&m->flat, &m->table, DICTIONARY_IS_DELTA);
     *is_column = a->column.has_dictionary && id == a->column.dictionary;
     if (!type || !data.at)
@@ -1512,15 +1500,6 @@ static iron_status check_compressed(const arrow *a, reader *r, const batch *b, u
                : IRON_OK;
 }
 
-/* Whether a batch can share the last block. */
-static bool can_share(const arrow *a, const iron__table *t, uint64_t rows, uint64_t tokens) {
-    const iron__table_block *last = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
-
-    return last && a->shared > 0 && a->shared < SHARED_BATCHES && tokens < SMALL_BATCH &&
-           rows < SMALL_BATCH && t->tokens - last->first < IRON_TABLE_BLOCK_TOKENS &&
-           t->rows - last->first_row < IRON_TABLE_BLOCK_TOKENS;
-}
-
 /* The values of a direct block are read without their offsets, so these are checked here. */
 static iron_status check_order(reader *r, const column *c, const iron__table *t, const batch *b,
                                uint64_t first, iron_error *err) {
@@ -1591,6 +1570,7 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
 }
 
 static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, iron_error *err) {
+    iron__table_block *last = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
     uint64_t first = 0, end = 0, tokens, rows;
     batch b = {.rows = 0};
 
@@ -1612,12 +1592,14 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
         IRON_TRY(check_nulls(a, r, t, &b, err));
     if (b.rows == 0)
         return IRON_OK;
-    if (!can_share(a, t, b.rows, end - first)) {
+    if (!last || a->shared == 0 || a->shared >= SHARED_BATCHES || end - first >= SMALL_BATCH ||
+        b.rows >= SMALL_BATCH || t->tokens - last->first >= IRON_TABLE_BLOCK_TOKENS ||
+        t->rows - last->first_row >= IRON_TABLE_BLOCK_TOKENS) {
         IRON_TRY(check_order(r, &a->column, t, &b, first, err));
         return divide_batch(a, r, t, &b, first, end, err);
     }
-    t->blocks[t->block_count - 1].is_direct = false;
-    t->blocks[t->block_count - 1].at = a->parts[t->block_count - 1].message;
+    last->is_direct = false;
+    last->at = a->parts[t->block_count - 1].message;
     a->parts[t->block_count - 1].rows += b.rows;
     a->shared++;
     t->tokens = tokens;

@@ -44,24 +44,6 @@ struct iron_documents {
     table_rows rows;
 };
 
-static iron_status read_megatron_header(iron_documents *d, iron_error *err) {
-    unsigned char numbers[16];
-    uint64_t sequences, entries, body = d->index.bytes - MEGATRON_LENGTHS_AT;
-
-    IRON_TRY(iron__sidecar_read(&d->index, MEGATRON_SEQUENCES_AT, numbers, sizeof numbers, err));
-    sequences = iron__load_u64(numbers);
-    entries = iron__load_u64(numbers + (MEGATRON_ENTRIES_AT - MEGATRON_SEQUENCES_AT));
-    IRON_FAIL_IF(d->index.bytes < MEGATRON_LENGTHS_AT || entries == 0 || sequences > body / 12 ||
-                     entries > (body - 12 * sequences) / 8,
-                 err, IRON_E_FORMAT, "%.120s changed while being read", d->index.path);
-    d->count = entries - 1;
-    /* entry 0 is the beginning of the first document */
-    d->ends.at = MEGATRON_LENGTHS_AT + 12 * sequences + 8;
-    d->offsets.at = MEGATRON_LENGTHS_AT + 4 * sequences;
-    d->offsets.count = sequences;
-    return IRON_OK;
-}
-
 iron__cut iron__source_cut(const iron_source *source, size_t index) {
     const iron__format_layout *layout = iron__source_layout(source, index);
 
@@ -83,13 +65,28 @@ static iron_status open_index(iron_documents *d, const char *path, bool *is_ther
     char *beside = d->is_megatron
                        ? iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx")
                        : iron__path_beside(path, 0, ".index");
+    unsigned char numbers[16];
 
     IRON_TRY(iron__sidecar_open(beside, &d->index, is_there, err));
     if (!*is_there)
         return IRON_OK;
     d->count = d->index.bytes / 8;
-    if (d->is_megatron)
-        IRON_TRY(read_megatron_header(d, err));
+    if (d->is_megatron) {
+        uint64_t body = d->index.bytes - MEGATRON_LENGTHS_AT, sequences, entries;
+
+        IRON_TRY(
+            iron__sidecar_read(&d->index, MEGATRON_SEQUENCES_AT, numbers, sizeof numbers, err));
+        sequences = iron__load_u64(numbers);
+        entries = iron__load_u64(numbers + (MEGATRON_ENTRIES_AT - MEGATRON_SEQUENCES_AT));
+        IRON_FAIL_IF(d->index.bytes < MEGATRON_LENGTHS_AT || entries == 0 ||
+                         sequences > body / 12 || entries > (body - 12 * sequences) / 8,
+                     err, IRON_E_FORMAT, "%.120s changed while being read", d->index.path);
+        d->count = entries - 1;
+        /* entry 0 is the beginning of the first document */
+        d->ends.at = MEGATRON_LENGTHS_AT + 12 * sequences + 8;
+        d->offsets.at = MEGATRON_LENGTHS_AT + 4 * sequences;
+        d->offsets.count = sequences;
+    }
     d->ends.file = d->offsets.file = &d->index;
     d->ends.width = d->offsets.width = 8;
     d->ends.count = d->count;
@@ -254,22 +251,6 @@ static iron_status next_start(iron_documents *d, uint64_t *start, bool *is_there
     return IRON_OK;
 }
 
-/* A document ends where the next one begins, and the last with the file. */
-static iron_status find_end(iron_documents *d, uint64_t k, uint64_t *end, iron_error *err) {
-    bool is_there = true;
-
-    *end = d->tokens;
-    if (!d->rows.table) /* an index has an entry for the last, too */
-        return find_start(d, k + 1, end, err);
-    if (k == 0)
-        IRON_TRY(next_start(d, end, &is_there, err));
-    *end = d->tokens;
-    if (k + 1 < d->count)
-        IRON_TRY(next_start(d, end, &is_there, err));
-    IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read", d->rows.in.path);
-    return IRON_OK;
-}
-
 iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_t room,
                                 size_t *count, iron_error *err) {
     iron_documents *d = documents;
@@ -277,9 +258,21 @@ iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_
     *count = 0;
     d->rows.in.stop = NULL;
     while (*count < room && d->read < d->count) {
-        uint64_t end;
+        uint64_t end = d->tokens;
+        bool is_there = true;
 
-        IRON_TRY(find_end(d, d->read, &end, err));
+        /* a document ends where the next one begins; an index has an entry for the last, too */
+        if (!d->rows.table) {
+            IRON_TRY(find_start(d, d->read + 1, &end, err));
+        } else {
+            if (d->read == 0)
+                IRON_TRY(next_start(d, &end, &is_there, err));
+            end = d->tokens;
+            if (d->read + 1 < d->count)
+                IRON_TRY(next_start(d, &end, &is_there, err));
+        }
+        IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read",
+                     d->rows.in.path);
         IRON_FAIL_IF(end < d->last || end > d->tokens, err, IRON_E_FORMAT,
                      "%.100s: document %" PRIu64 " ends at token %" PRIu64 ", expected %" PRIu64
                      " to %" PRIu64 "; it changed while being read",

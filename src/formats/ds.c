@@ -42,33 +42,24 @@ static bool read_number(const char **at, uint64_t *value) {
     return *at > start;
 }
 
-/* The first line ends in "|2" or "|4"; without a bar the width is unknown. */
-static iron_status read_width(const char *path, const char *line, size_t length, iron_dtype *dtype,
-                              iron_error *err) {
-    const char *bar = memrchr(line, '|', length);
-    size_t digits = bar ? length - (size_t)(bar + 1 - line) : 0;
-
-    if (!bar)
-        return IRON_OK;
-    if (digits == 1 && bar[1] == '2')
-        *dtype = IRON_DTYPE_U16;
-    else if (digits == 1 && bar[1] == '4')
-        *dtype = IRON_DTYPE_U32;
-    else
-        return iron__fail(err, IRON_E_FORMAT, 0,
-                          "%.100s at byte %zu: width '%.*s', expected 2 or 4 after the bar", path,
-                          (size_t)(bar + 1 - line), (int)(digits < 20 ? digits : 20), bar + 1);
-    return IRON_OK;
-}
-
 static iron_status parse_metadata(const char *path, const char *text, iron__format_layout *layout,
                                   iron_error *err) {
-    const char *end = strchr(text, '\n'), *at;
+    const char *end = strchr(text, '\n'), *at, *bar;
+    size_t digits;
 
     IRON_FAIL_IF(!end, err, IRON_E_FORMAT,
                  "%.100s: one line, expected 'tokenizer|width' and then the number of tokens",
                  path);
-    IRON_TRY(read_width(path, text, (size_t)(end - text), &layout->dtype, err));
+    /* the first line ends in "|2" or "|4"; without a bar the width is unknown */
+    bar = memrchr(text, '|', (size_t)(end - text));
+    digits = bar ? (size_t)(end - (bar + 1)) : 0;
+    layout->dtype = digits != 1     ? IRON_DTYPE_NONE
+                    : bar[1] == '2' ? IRON_DTYPE_U16
+                    : bar[1] == '4' ? IRON_DTYPE_U32
+                                    : IRON_DTYPE_NONE;
+    IRON_FAIL_IF(bar && layout->dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
+                 "%.100s at byte %zu: width '%.*s', expected 2 or 4 after the bar", path,
+                 (size_t)(bar + 1 - text), (int)(digits < 20 ? digits : 20), bar + 1);
     at = end + 1;
     IRON_FAIL_IF(!read_number(&at, &layout->tokens) || (*at != '\0' && *at != '\n') ||
                      layout->tokens == IRON_COUNT_UNKNOWN,

@@ -148,19 +148,6 @@ static iron_status read_list(const char *path, const char *name, const iron__jso
     return status;
 }
 
-/* A dataset that was saved with a selection of its rows would be read without it. */
-static iron_status check_selection(const char *path, const iron__json *root, iron_error *err) {
-    static const char *const names[] = {"_indices_data_files", "_indices_files"};
-
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-        IRON_FAIL_IF(iron__json_length(iron__json_member(root, names[k])) > 0, err,
-                     IRON_E_UNSUPPORTED,
-                     "%.100s: state.json has %s, a selection of rows, which is not read; save the "
-                     "dataset again after flatten_indices()",
-                     path, names[k]);
-    return IRON_OK;
-}
-
 static const struct dataset_list {
     folder_kind kind;
     const char *file, *member;
@@ -172,13 +159,19 @@ static const struct dataset_list {
 
 static iron_status add_names(const char *path, const struct dataset_list *list,
                              const iron__json *root, folder_list *f, iron_error *err) {
+    static const char *const selections[] = {"_indices_data_files", "_indices_files"};
     const iron__json *parts = iron__json_member(root, list->member);
 
     if (!parts || parts->kind != IRON_JSON_ARRAY)
         return IRON_OK;
     f->kind = list->kind;
-    if (f->kind == FOLDER_HF)
-        IRON_TRY(check_selection(path, root, err));
+    /* a dataset that was saved with a selection of its rows would be read without it */
+    for (size_t k = 0; f->kind == FOLDER_HF && k < 2; k++)
+        IRON_FAIL_IF(iron__json_length(iron__json_member(root, selections[k])) > 0, err,
+                     IRON_E_UNSUPPORTED,
+                     "%.100s: state.json has %s, a selection of rows, which is not read; save the "
+                     "dataset again after flatten_indices()",
+                     path, selections[k]);
     for (size_t k = 0; k < iron__json_length(parts); k++) {
         const iron__json *part = iron__json_at(parts, k);
         const char *name =

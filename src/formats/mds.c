@@ -123,9 +123,24 @@ static bool read_version(const char *path, file_version *out) {
     return true;
 }
 
-static iron_status sort_names(iron__mds_index *index, iron_error *err) {
-    size_t count = iron__json_length(index->shards);
+/* Parses the text of an index. What is wrong with it is kept as its fault. */
+static iron_status parse_index(iron__mds_index *index, const char *text, size_t length,
+                               iron_error *err) {
+    iron_error fault = {0};
+    iron_status status =
+        iron__json_parse(text, length, iron__allocator_default(), &index->root, &fault);
+    size_t count;
 
+    if (status == IRON_E_NOMEM)
+        return iron__fail_again(err, &fault);
+    index->shards = iron__json_member(index->root, "shards");
+    if (status != IRON_OK)
+        iron__fail(&index->fault, IRON_E_FORMAT, 0, "%.100s: %.120s", index->path, fault.text);
+    else if (!index->shards || index->shards->kind != IRON_JSON_ARRAY)
+        iron__fail(&index->fault, IRON_E_FORMAT, 0,
+                   "%.100s is not the index of an MDS dataset: it has no list of shards",
+                   index->path);
+    count = iron__json_length(index->shards);
     index->names = calloc(2 * count + 1, sizeof *index->names);
     if (!index->names)
         return iron__no_memory(err, index->path);
@@ -140,28 +155,6 @@ static iron_status sort_names(iron__mds_index *index, iron_error *err) {
             index->names[index->name_count++] = (shard_name){zip, shard};
     }
     qsort(index->names, index->name_count, sizeof *index->names, by_name);
-    return IRON_OK;
-}
-
-/* Parses the text of an index. What is wrong with it is kept as its fault. */
-static iron_status parse_index(iron__mds_index *index, const char *text, size_t length,
-                               iron_error *err) {
-    iron_error fault = {0};
-    iron_status status =
-        iron__json_parse(text, length, iron__allocator_default(), &index->root, &fault);
-
-    if (status == IRON_E_NOMEM)
-        return iron__fail_again(err, &fault);
-    if (status == IRON_OK)
-        index->shards = iron__json_member(index->root, "shards");
-    if (status != IRON_OK)
-        iron__fail(&index->fault, IRON_E_FORMAT, 0, "%.100s: %.120s", index->path, fault.text);
-    else if (!index->shards || index->shards->kind != IRON_JSON_ARRAY)
-        iron__fail(&index->fault, IRON_E_FORMAT, 0,
-                   "%.100s is not the index of an MDS dataset: it has no list of shards",
-                   index->path);
-    else
-        return sort_names(index, err);
     return IRON_OK;
 }
 
@@ -253,15 +246,6 @@ void iron__mds_index_close(iron__mds_index *index) {
 
 const iron__json *iron__mds_index_shards(const iron__mds_index *index) { return index->shards; }
 
-/* The shard with a file of that name, or NULL. */
-static const iron__json *find_name(const iron__mds_index *index, const char *basename) {
-    shard_name wanted = {basename, NULL};
-    const shard_name *found =
-        bsearch(&wanted, index->names, index->name_count, sizeof wanted, by_name);
-
-    return found ? found->shard : NULL;
-}
-
 /* Shards. */
 
 /* How the token column is encoded. */
@@ -352,6 +336,7 @@ static bool has_shard_name(const char *path) {
 static iron_status find_shard(const char *path, iron__mds_index **index, const iron__json **entry,
                               iron_error *err) {
     const char *name = base_name(path);
+    const shard_name *found = NULL;
 
     *index = NULL;
     *entry = NULL;
@@ -366,9 +351,12 @@ static iron_status find_shard(const char *path, iron__mds_index **index, const i
         if (status != IRON_OK && k == 0)
             return status;
         if (*index)
-            *entry = find_name(*index, name);
-        if (*entry)
+            found = bsearch(&(shard_name){name, NULL}, (*index)->names, (*index)->name_count,
+                            sizeof *found, by_name);
+        if (found) {
+            *entry = found->shard;
             return IRON_OK;
+        }
         iron__mds_index_close(*index);
         *index = NULL;
         if (name == path || name == path + 1)
@@ -708,24 +696,6 @@ static iron_status find_values(const shard *s, shard_bytes *b, uint64_t sample, 
     return IRON_OK;
 }
 
-/* All arrays must have tokens of one width. */
-static iron_status agree_on_dtype(shard *s, const char *name, uint64_t sample, iron__stored stored,
-                                  iron_error *err) {
-    iron_dtype dtype = iron__stored_dtype(stored);
-
-    if (s->encoding.kind == ENCODING_BYTES)
-        return IRON_OK;
-    if (s->dtype == IRON_DTYPE_NONE) {
-        s->dtype = dtype;
-        s->dtype_since = sample;
-    }
-    IRON_FAIL_IF(dtype != s->dtype, err, IRON_E_UNSUPPORTED,
-                 "%.100s: the array of sample %" PRIu64 " gives %s tokens, that of sample %" PRIu64
-                 " %s; all must have one width: write them again with ndarray:DTYPE",
-                 name, sample, iron_dtype_name(dtype), s->dtype_since, iron_dtype_name(s->dtype));
-    return IRON_OK;
-}
-
 /* Checks the offsets, which must be there and end with the file. */
 static iron_status check_header(const shard *s, shard_bytes *b, uint64_t *begin, iron_error *err) {
     uint64_t head = 4 + 4 * (s->samples + 1), last = 0, first = head;
@@ -755,6 +725,7 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
                         iron_error *err) {
     iron__table_block block = {.first = 0};
     uint64_t begin = 0, end, since = 0; /* bytes of the block */
+    iron_dtype dtype;
     values v;
 
     IRON_TRY(check_header(s, offsets, &begin, err));
@@ -773,7 +744,16 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
         IRON_TRY(read_offset(s, offsets, k + 1, &end, err));
         IRON_TRY(
             find_values(s, samples, k, begin, end, s->encoding.kind != ENCODING_ARRAY, &v, err));
-        IRON_TRY(agree_on_dtype(s, samples->name, k, v.stored, err));
+        dtype = s->encoding.kind == ENCODING_BYTES ? s->dtype : iron__stored_dtype(v.stored);
+        if (s->dtype == IRON_DTYPE_NONE) {
+            s->dtype = dtype;
+            s->dtype_since = k;
+        }
+        IRON_FAIL_IF(dtype != s->dtype, err, IRON_E_UNSUPPORTED,
+                     "%.100s: the array of sample %" PRIu64 " gives %s tokens, that of sample "
+                     "%" PRIu64 " %s; all must have one width: write them again with ndarray:DTYPE",
+                     samples->name, k, iron_dtype_name(dtype), s->dtype_since,
+                     iron_dtype_name(s->dtype));
         since += v.count * iron__stored_bytes(v.stored);
         IRON_FAIL_IF(since > IRON_TABLE_PART_BYTES_MAX, err, IRON_E_UNSUPPORTED,
                      "%.100s: sample %" PRIu64 " has %" PRIu64 " tokens, more than can be read at "

@@ -438,32 +438,11 @@ static iron_status note_blocks(iron_source *s, uint64_t end, iron_error *err) {
     return IRON_OK;
 }
 
-/* Checks a pipe that ended, or that continues after its last token. */
-static iron_status check_pipe(const iron_source *s, bool has_more, iron_error *err) {
-    const iron__format_layout *l = &s->layouts[s->current];
-    const char *name = iron__path_shown(s->file.path);
-    uint64_t width = iron_dtype_bytes(s->dtype);
-
-    IRON_FAIL_IF(has_more, err, IRON_E_FORMAT,
-                 "%.100s continues after byte %" PRIu64 ", but its %s header says %" PRIu64
-                 " tokens",
-                 name, s->file.offset - 1, l->format->name, l->tokens);
-    IRON_FAIL_IF(l->tokens != IRON_COUNT_UNKNOWN && s->done < l->tokens * width, err, IRON_E_FORMAT,
-                 "%.100s ended after byte %" PRIu64 " with %" PRIu64 " of the %" PRIu64
-                 " tokens in its %s header",
-                 name, s->file.offset, s->done / width, l->tokens, l->format->name);
-    IRON_FAIL_IF(s->done % width != 0, err, IRON_E_FORMAT,
-                 "%.100s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes "
-                 "each); %s",
-                 name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width,
-                 l->format == &iron__format_raw ? "check --dtype and the sender"
-                                                : "is it cut off?");
-    return IRON_OK;
-}
-
 /* The current file ended, or all its tokens were read: then a pipe must end too. */
 static iron_status finish_current(iron_source *s, bool has_ended, iron_error *err) {
     iron__format_layout *l = &s->layouts[s->current];
+    const char *name = iron__path_shown(s->files.paths[s->current]);
+    uint64_t width = iron_dtype_bytes(s->dtype);
     unsigned char more;
     size_t got = 0;
 
@@ -476,8 +455,22 @@ static iron_status finish_current(iron_source *s, bool has_ended, iron_error *er
         /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
             IRON_TRY(iron__input_read(&s->file, &more, 1, &got, err));
-        IRON_TRY(check_pipe(s, got > 0, err));
-        l->tokens = s->done / iron_dtype_bytes(s->dtype);
+        IRON_FAIL_IF(got > 0, err, IRON_E_FORMAT,
+                     "%.100s continues after byte %" PRIu64 ", but its %s header says %" PRIu64
+                     " tokens",
+                     name, s->file.offset - 1, l->format->name, l->tokens);
+        IRON_FAIL_IF(l->tokens != IRON_COUNT_UNKNOWN && s->done < l->tokens * width, err,
+                     IRON_E_FORMAT,
+                     "%.100s ended after byte %" PRIu64 " with %" PRIu64 " of the %" PRIu64
+                     " tokens in its %s header",
+                     name, s->file.offset, s->done / width, l->tokens, l->format->name);
+        IRON_FAIL_IF(s->done % width != 0, err, IRON_E_FORMAT,
+                     "%.100s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu "
+                     "bytes each); %s",
+                     name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width,
+                     l->format == &iron__format_raw ? "check --dtype and the sender"
+                                                    : "is it cut off?");
+        l->tokens = s->done / width;
     }
     go_to(s, s->current + 1, 0);
     return IRON_OK;
