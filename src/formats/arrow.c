@@ -1728,7 +1728,7 @@ static iron_status next_batch(arrow *a, reader *r, uint64_t at, message *m, iron
 static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
                         const message_places *footer, iron_error *err) {
     const unsigned char *rest;
-    message m;
+    message m = {.header = HEADER_NONE};
 
     for (;; at = m.end) {
         IRON_TRY(next_batch(a, r, at, &m, err));
@@ -1852,7 +1852,7 @@ static iron_status stream_next(iron__table *stream, iron__input *in, iron__block
     arrow *a = stream->state;
     reader *r = &a->reader;
     decoding d = {.r = r, .column = &a->column, .column_name = stream->column, .out = out};
-    message m;
+    message m = {.header = HEADER_NONE};
     batch b = {.rows = 0};
 
     *has_ended = a->has_ended;

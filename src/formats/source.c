@@ -416,8 +416,8 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
     return IRON_OK;
 }
 
-/* Notes where in the stream the rows of the current file's table begin, in blocks that begin before token `end`; at
- * the end of the file, all that are left. */
+/* Notes where in the stream the rows of the current file's table begin, of blocks that begin before
+ * token `end`; at the end of the file, of all that are left. */
 static iron_status note_blocks(iron_source *s, uint64_t end, iron_error *err) {
     const iron__table *table = s->layouts[s->current].table;
     noted_starts *starts = &s->starts;

@@ -152,8 +152,8 @@ static bool wait_for_data(const iron__input *in, bool is_pipe) {
     return false;
 }
 
-/* Reads up to `want` stored bytes from byte `at` on; does not change the struct. A pipe that is read
- * by `parts` is not waited for once it has given some. */
+/* Reads up to `want` stored bytes from byte `at` on; does not change the struct. A pipe that is
+ * read by parts is not waited for once it has given some. */
 static iron_status read_stored(const iron__input *in, bool is_pipe, bool by_parts, uint64_t at,
                                void *to, size_t want, size_t *got, iron_error *err) {
     char *next = to;

@@ -404,8 +404,8 @@ static struct iron__remote_cursor *move_cursor(iron__remote *remote, uint64_t at
     return c;
 }
 
-/* Queues what is missing of bytes at ... end-1; false: there is no room. `is_urgent`: a reader waits
- * for the first of them. */
+/* Queues what is missing of bytes at ... end-1; false: there is no room. `is_urgent`: a reader
+ * waits for the first of them. */
 static bool queue_range(iron__remote *remote, uint64_t at, uint64_t end, uint64_t unit,
                         bool is_urgent) {
     for (block *b; at < end; at = b->at + b->bytes, is_urgent = false)
