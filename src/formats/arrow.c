@@ -600,6 +600,7 @@ static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsi
         *out = r->window;
         return got < bytes ? cut_off(r, r->position, at + bytes, err) : IRON_OK;
     }
+    assert(r->file);
     if (at > r->file->bytes || bytes > r->file->bytes - at)
         return cut_off(r, r->file->bytes, at + bytes, err);
     /* after a jump over the values of a batch, only a little ahead */
@@ -648,6 +649,7 @@ static iron_status read_prefix(reader *r, message *m, uint64_t *length, iron_err
         return IRON_OK;
     if (got < 4)
         return cut_off(r, m->at + got, m->at + 8, err);
+    assert(bytes);
     *length = iron__load_u32(bytes);
     if (*length == UINT32_MAX) {
         prefix = 8;

@@ -1266,6 +1266,7 @@ static bool damaged(value_failure *failure, const char *fault) {
 static bool fail_value(value_failure *failure, iron__stored stored, size_t index,
                        const void *value) {
     *failure = (value_failure){.index = index};
+    assert(value);
     memcpy(failure->stored, value, iron__stored_bytes(stored));
     return false;
 }
@@ -2328,6 +2329,7 @@ static iron_status read_chunks(const iron__candidate *c, const file_footer *f, s
                                iron__table *table, iron_error *err) {
     parquet *file = table->state;
 
+    assert(f->details);
     file->column = f->details[chosen];
     table->dtype = iron__stored_dtype(file->column.stored);
     table->stored_as = iron__stored_signed(file->column.stored);

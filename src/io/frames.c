@@ -795,13 +795,13 @@ static iron_status decode_xz(const group *g, const char *name, const unsigned ch
 
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
                                 iron__block *out, iron_error *err) {
-    const group *g = frames->replay ? NULL : &frames->groups[index];
+    const group *g;
     unsigned char *stored;
     char name[124]; /* with the bytes that messages are about */
 
-    if (!g)
+    if (frames->replay)
         return replay_block(frames, index, out, in->stop, err);
-
+    g = &frames->groups[index];
     /* The compressed bytes go behind the room for the others: a block keeps its memory. */
     out->bytes = 0;
     IRON_TRY(iron__block_reserve(out, (size_t)(g->decoded + g->stored), err));
