@@ -178,16 +178,9 @@ void iron__cpu_name(char *name, size_t size) {
         fclose(file);
 }
 
-static void name_features(char *text, size_t size) {
+iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
     uint32_t features = iron__cpu_features();
 
-    snprintf(text, size, "%s%s%s", features & IRON_CPU_NEON ? "neon " : "",
-             features & IRON_CPU_AVX2 ? "avx2 " : "", features & IRON_CPU_AVX512 ? "avx512 " : "");
-    if (text[0])
-        text[strlen(text) - 1] = '\0';
-}
-
-iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
     IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
                  "iron_cpu_info.struct_size is not %zu; set it to sizeof", sizeof *info);
     *info = (iron_cpu_info){.struct_size = sizeof *info};
@@ -195,16 +188,12 @@ iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     read_caches(info);
     iron__cpu_name(info->name, sizeof info->name);
-    name_features(info->features, sizeof info->features);
+    snprintf(info->features, sizeof info->features, "%s%s%s",
+             features & IRON_CPU_NEON ? "neon " : "", features & IRON_CPU_AVX2 ? "avx2 " : "",
+             features & IRON_CPU_AVX512 ? "avx512 " : "");
+    if (info->features[0])
+        info->features[strlen(info->features) - 1] = '\0';
     return IRON_OK;
-}
-
-/* The number in a small file; 0 if there is none. */
-static uint64_t read_number(const char *path) {
-    char line[32];
-
-    read_line(path, line, sizeof line);
-    return isdigit((unsigned char)line[0]) ? strtoull(line, NULL, 10) : 0;
 }
 
 static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -220,13 +209,14 @@ static uint64_t gather(const char *root, const char *prefix, const char *file,
     struct dirent *entry;
 
     while (folder && (entry = readdir(folder))) {
-        char path[PATH_BYTES];
+        char path[PATH_BYTES], line[32];
 
         if (strncmp(entry->d_name, prefix, length) != 0 ||
             !isdigit((unsigned char)entry->d_name[length]))
             continue;
         snprintf(path, sizeof path, "%.500s/%s/%s", root, entry->d_name, file);
-        result = join(result, read_number(path));
+        read_line(path, line, sizeof line);
+        result = join(result, isdigit((unsigned char)line[0]) ? strtoull(line, NULL, 10) : 0);
     }
     if (folder)
         closedir(folder);

@@ -15,6 +15,15 @@
 iron_status iron__fail(iron_error *err, iron_status status, int native, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* IRON_E_NOMEM: "out of memory for WHAT", which may be a file's name. */
+iron_status iron__no_memory(iron_error *err, const char *what);
+
+/* IRON_E_IO: "cannot VERB PATH: ..." with the sentence for the code, which is errno's. */
+iron_status iron__fail_path(iron_error *err, const char *verb, const char *path, int code);
+
+/* Passes an error on. */
+iron_status iron__fail_again(iron_error *err, const iron_error *why);
+
 #define IRON_FAIL(err, status, ...) return iron__fail((err), (status), 0, __VA_ARGS__)
 
 #define IRON_FAIL_IF(condition, err, status, ...)                                                  \

@@ -7,6 +7,7 @@
 #include "core/files.h"
 
 #include "core/fail.h"
+#include "core/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -188,26 +189,21 @@ static const char *absolute(const char *variable) {
 char *iron__cache_folder(void) {
     const char *own = getenv("IRON_CACHE_DIR"), *xdg = absolute("XDG_CACHE_HOME");
     const char *home = absolute("HOME");
-    char *path = NULL;
-    int length = -1;
 
     if (own && own[0])
-        length = asprintf(&path, "%s", own);
-    else if (xdg)
-        length = asprintf(&path, "%s/iron", xdg);
-    else if (home)
-        length = asprintf(&path, "%s/.cache/iron", home);
-    return length >= 0 ? path : NULL;
+        return strdup(own);
+    if (xdg)
+        return iron__print("%s/iron", xdg);
+    return home ? iron__print("%s/.cache/iron", home) : NULL;
 }
 
 char *iron__cache_path(const char *prefix, uint64_t hash, const char *suffix) {
     char *directory = iron__cache_folder(), *path = NULL;
-    int length = -1;
 
     if (directory)
-        length = asprintf(&path, "%s/%s-%016" PRIx64 "%s", directory, prefix, hash, suffix);
+        path = iron__print("%s/%s-%016" PRIx64 "%s", directory, prefix, hash, suffix);
     free(directory);
-    return length >= 0 ? path : NULL;
+    return path;
 }
 
 void iron__cache_folder_create(void) {

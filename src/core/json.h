@@ -91,6 +91,9 @@ static inline size_t iron__utf8_length(const unsigned char *p, size_t left) {
     return length;
 }
 
+/* Writes a character as UTF-8; returns its length. */
+size_t iron__utf8_put(uint32_t character, char to[4]);
+
 /* Whether the text is valid UTF-8, so that the writer stores it unchanged. */
 bool iron__json_is_utf8(const char *text);
 

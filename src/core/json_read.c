@@ -82,13 +82,14 @@ static int32_t hex4(const char *p, const char *end) {
     return value;
 }
 
-static void put_utf8(reader *r, uint32_t c) {
-    unsigned more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+size_t iron__utf8_put(uint32_t character, char to[4]) {
     static const unsigned char first[] = {0, 0xC0, 0xE0, 0xF0};
+    unsigned more = character < 0x80 ? 0 : character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
 
-    *r->strings++ = (char)(first[more] | c >> 6 * more);
-    while (more-- > 0)
-        *r->strings++ = (char)(0x80 | (c >> 6 * more & 0x3F));
+    to[0] = (char)(first[more] | character >> 6 * more);
+    for (unsigned k = 1; k <= more; k++)
+        to[k] = (char)(0x80 | (character >> 6 * (more - k) & 0x3F));
+    return more + 1;
 }
 
 /* A \u escape; r->at is behind the u. */
@@ -109,7 +110,7 @@ static iron_status read_unicode(reader *r, iron_error *err) {
         r->at += 6;
     }
     r->at += 4;
-    put_utf8(r, (uint32_t)c);
+    r->strings += iron__utf8_put((uint32_t)c, r->strings);
     return IRON_OK;
 }
 
@@ -246,27 +247,6 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const iron__json *)a)->name, ((const iron__json *)b)->name);
 }
 
-/* Sorts the last `count` values on the stack by name. */
-static iron_status sort_members(reader *r, size_t count, iron_error *err) {
-    qsort(r->open, count, sizeof *r->open, by_name);
-    for (size_t k = 1; k < count; k++)
-        if (by_name(&r->open[k - 1], &r->open[k]) == 0) {
-            r->at--; /* the error points at the closing bracket */
-            return fail_at(r, err, "two members of this object have the same name");
-        }
-    return IRON_OK;
-}
-
-/* The stack grows down, so the last `count` values on it are reversed. */
-static void reverse_values(reader *r, size_t count) {
-    for (size_t k = 0; k < count / 2; k++) {
-        iron__json value = r->open[k];
-
-        r->open[k] = r->open[count - 1 - k];
-        r->open[count - 1 - k] = value;
-    }
-}
-
 /* Reads an array or an object, from the opening bracket to behind the closing one. */
 static iron_status read_container(reader *r, iron__json_kind kind, iron__json *out,
                                   iron_error *err) {
@@ -296,9 +276,18 @@ static iron_status read_container(reader *r, iron__json_kind kind, iron__json *o
         r->at++;
     }
     if (is_object)
-        IRON_TRY(sort_members(r, count, err));
-    else
-        reverse_values(r, count);
+        qsort(r->open, count, sizeof *r->open, by_name);
+    for (size_t k = 1; is_object && k < count; k++)
+        if (by_name(&r->open[k - 1], &r->open[k]) == 0) {
+            r->at--; /* the error points at the closing bracket */
+            return fail_at(r, err, "two members of this object have the same name");
+        }
+    for (size_t k = 0; !is_object && k < count / 2; k++) { /* the stack grows down */
+        iron__json value = r->open[k];
+
+        r->open[k] = r->open[count - 1 - k];
+        r->open[count - 1 - k] = value;
+    }
     /* its values move from the stack to the finished ones */
     memmove(r->finished, r->open, count * sizeof *r->finished);
     *out = (iron__json){.kind = kind, .count = (uint32_t)count, .items = r->finished};

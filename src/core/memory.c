@@ -5,7 +5,9 @@
 #include "core/fail.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,6 +51,17 @@ void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size,
 void iron__release(const iron_allocator *allocator, void *memory) {
     if (memory)
         allocator->release(allocator->context, memory);
+}
+
+char *iron__print(const char *format, ...) {
+    char *text = NULL;
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    return length >= 0 ? text : NULL;
 }
 
 /* From this size on memory comes from mmap, in huge pages: walking down the columns of a matrix

@@ -20,6 +20,9 @@ void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size,
                      iron_error *err);
 void iron__release(const iron_allocator *allocator, void *memory);
 
+/* A text from malloc, which the caller frees; NULL: out of memory. */
+char *iron__print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Large zeroed arrays for benchmarks, in huge pages where the system has them, committed on first
  * touch. Small requests use the default allocator, so that sanitizers see out-of-bounds accesses.
  * NULL with err filled on failure. */

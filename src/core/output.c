@@ -11,6 +11,7 @@
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,10 +46,6 @@ void iron__signals_block(sigset_t *before) {
 
 void iron__signals_restore(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
 
-static iron_status fail_path(iron_error *err, const char *what, const char *path, int code) {
-    return iron__fail(err, IRON_E_IO, code, "cannot %s %.120s: %s", what, path, strerror(code));
-}
-
 /* Sets target and directory. Symbolic links are followed, so that a link keeps pointing at the new
  * file. False: out of memory. */
 static bool set_paths(iron_output *o, const char *path) {
@@ -76,8 +73,8 @@ static int take_name(iron_output *o, int (*create)(iron_output *o, const char *n
 
     do {
         free(name);
-        if (asprintf(&name, "%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(),
-                     iron__clock_ns()) < 0)
+        name = iron__print("%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(), iron__clock_ns());
+        if (!name)
             return ENOMEM;
         code = create(o, name);
     } while (code == EEXIST);
@@ -107,9 +104,9 @@ static iron_status open_temporary(iron_output *o, iron_error *err) {
     if (o->fd >= 0)
         return IRON_OK;
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-        return fail_path(err, "write into", o->directory, errno);
+        return iron__fail_path(err, "write into", o->directory, errno);
     code = take_name(o, create_named);
-    return code ? fail_path(err, "write into", o->directory, code) : IRON_OK;
+    return code ? iron__fail_path(err, "write into", o->directory, code) : IRON_OK;
 }
 
 static iron_status open_target(iron_output *o, const char *path, iron_error *err) {
@@ -130,14 +127,14 @@ static iron_status open_target(iron_output *o, const char *path, iron_error *err
     }
     if (o->is_direct) {
         o->fd = open(path, O_WRONLY | O_CLOEXEC);
-        return o->fd >= 0 ? IRON_OK : fail_path(err, "open", path, errno);
+        return o->fd >= 0 ? IRON_OK : iron__fail_path(err, "open", path, errno);
     }
     if (!set_paths(o, path))
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
+        return iron__no_memory(err, path);
     IRON_TRY(open_temporary(o, err));
     /* a replaced file keeps its permissions; a new file gets them from the umask */
     if (is_there && fchmod(o->fd, info.st_mode & 07777) != 0)
-        return fail_path(err, "set permissions of", path, errno);
+        return iron__fail_path(err, "set permissions of", path, errno);
     return IRON_OK;
 }
 
@@ -147,7 +144,7 @@ iron_status iron_output_open(const char *path, iron_output **out, iron_error *er
 
     *out = NULL;
     if (!o)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", path);
+        return iron__no_memory(err, path);
     o->fd = -1;
     status = open_target(o, path, err);
     if (status != IRON_OK) {
@@ -160,24 +157,19 @@ iron_status iron_output_open(const char *path, iron_output **out, iron_error *er
 
 static const char *shown_name(const iron_output *o) { return o->target ? o->target : "the output"; }
 
-/* Waits if the output is a full non-blocking pipe. False for any other error, with errno kept. */
-static bool wait_until_writable(const iron_output *o) {
-    struct pollfd end = {.fd = o->fd, .events = POLLOUT};
-
-    return errno == EAGAIN && poll(&end, 1, -1) > 0;
-}
-
 iron_status iron_output_write(iron_output *output, const void *data, size_t bytes,
                               iron_error *err) {
+    struct pollfd end = {.fd = output->fd, .events = POLLOUT};
     const char *at = data;
 
     while (bytes > 0) {
         ssize_t count = write(output->fd, at, bytes);
 
-        if (count < 0 && (errno == EINTR || wait_until_writable(output)))
+        /* waits if the output is a full non-blocking pipe */
+        if (count < 0 && (errno == EINTR || (errno == EAGAIN && poll(&end, 1, -1) > 0)))
             continue;
         if (count < 0)
-            return fail_path(err, "write", shown_name(output), errno);
+            return iron__fail_path(err, "write", shown_name(output), errno);
         at += count;
         bytes -= (size_t)count;
     }
@@ -189,12 +181,12 @@ static iron_status sync_directory(const iron_output *o, iron_error *err) {
     int code = 0;
 
     if (fd < 0)
-        return fail_path(err, "open", o->directory, errno);
+        return iron__fail_path(err, "open", o->directory, errno);
     /* EINVAL: this file system cannot sync directories and does not need it. */
     if (fsync(fd) != 0 && errno != EINVAL)
         code = errno;
     close(fd);
-    return code ? fail_path(err, "sync", o->directory, code) : IRON_OK;
+    return code ? iron__fail_path(err, "sync", o->directory, code) : IRON_OK;
 }
 
 /* Syncs the file, renames it to the target and syncs the folder. */
@@ -204,14 +196,14 @@ static iron_status publish(iron_output *o, iron_error *err) {
     int code = 0;
 
     if (fsync(o->fd) != 0)
-        return fail_path(err, "sync", o->target, errno);
+        return iron__fail_path(err, "sync", o->target, errno);
     iron__signals_block(&before);
     if (!o->temporary)
         code = take_name(o, link_unnamed);
     if (code) {
-        status = fail_path(err, "write into", o->directory, code);
+        status = iron__fail_path(err, "write into", o->directory, code);
     } else if (rename(o->temporary, o->target) != 0) {
-        status = fail_path(err, "rename to", o->target, errno);
+        status = iron__fail_path(err, "rename to", o->target, errno);
     } else {
         free(o->temporary);
         o->temporary = NULL;
@@ -228,7 +220,7 @@ iron_status iron_output_commit(iron_output *output, iron_error *err) {
 
         output->fd = -1;
         if (close(fd) != 0)
-            status = fail_path(err, "close", shown_name(output), errno);
+            status = iron__fail_path(err, "close", shown_name(output), errno);
     }
     iron_output_abandon(output);
     return status;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * status.c: names, messages and codes of every iron_status, all from the one list in iron.h; and
- * the function that fills an iron_error.
+ * the functions that fill an iron_error.
  */
 #include "core/fail.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct status_row {
     iron_status status;
@@ -50,4 +52,18 @@ iron_status iron__fail(iron_error *err, iron_status status, int native, const ch
         va_end(args);
     }
     return status;
+}
+
+iron_status iron__no_memory(iron_error *err, const char *what) {
+    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.120s", what);
+}
+
+iron_status iron__fail_path(iron_error *err, const char *verb, const char *path, int code) {
+    return iron__fail(err, IRON_E_IO, code, "cannot %s %.120s: %s", verb, path, strerror(code));
+}
+
+iron_status iron__fail_again(iron_error *err, const iron_error *why) {
+    if (err)
+        *err = *why;
+    return why->status;
 }

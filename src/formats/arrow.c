@@ -64,8 +64,6 @@ typedef struct flat_table {
     size_t vtable_bytes, bytes;
 } flat_table;
 
-static unsigned load_u16(const unsigned char *at) { return at[0] | (unsigned)at[1] << 8; }
-
 static flat_table flat_open(flat *f, uint64_t at) {
     flat_table t = {.at = 0};
     int64_t vtable;
@@ -77,8 +75,8 @@ static flat_table flat_open(flat *f, uint64_t at) {
     f->is_bad |= vtable < 4 || vtable % 2 != 0 || (uint64_t)vtable + 4 > f->count;
     if (f->is_bad)
         return t;
-    t = (flat_table){(size_t)at, (size_t)vtable, load_u16(f->data + vtable),
-                     load_u16(f->data + vtable + 2)};
+    t = (flat_table){(size_t)at, (size_t)vtable, iron__load(f->data + vtable, 2),
+                     iron__load(f->data + vtable + 2, 2)};
     f->is_bad |= t.vtable_bytes < 4 || t.vtable_bytes % 2 != 0 ||
                  t.vtable_bytes > f->count - t.vtable || t.bytes < 4 || t.bytes > f->count - t.at;
     if (f->is_bad)
@@ -92,7 +90,7 @@ static size_t flat_field(flat *f, const flat_table *t, unsigned index, size_t by
 
     if (f->is_bad || t->at == 0 || slot + 2 > t->vtable_bytes)
         return 0;
-    at = load_u16(f->data + t->vtable + slot);
+    at = iron__load(f->data + t->vtable + slot, 2);
     if (at == 0)
         return 0;
     f->is_bad |= at < 4 || at + bytes > t->bytes || (t->at + at) % bytes != 0;
@@ -102,11 +100,8 @@ static size_t flat_field(flat *f, const flat_table *t, unsigned index, size_t by
 static uint64_t flat_number(flat *f, const flat_table *t, unsigned index, size_t bytes,
                             uint64_t otherwise) {
     size_t at = flat_field(f, t, index, bytes);
-    uint64_t value = 0;
 
-    for (size_t k = 0; at && k < bytes; k++)
-        value |= (uint64_t)f->data[at + k] << 8 * k;
-    return at ? value : otherwise;
+    return at ? iron__load(f->data + at, bytes) : otherwise;
 }
 
 /* Numbers that must not be negative. */
@@ -347,17 +342,6 @@ static void describe_type(flat *f, const flat_table *field, unsigned depth, char
                  iron__stored_name(read_index_type(f, &encoding)));
 }
 
-static void note_dictionary(schema *s, uint64_t id, const counts *values) {
-    dictionary_type *more = iron__array_grow(s->dictionaries, s->dictionary_count,
-                                             &s->dictionary_capacity, sizeof *more);
-
-    s->has_memory = s->has_memory && more;
-    if (!more)
-        return;
-    s->dictionaries = more;
-    s->dictionaries[s->dictionary_count++] = (dictionary_type){id, *values};
-}
-
 static void measure_field(schema *s, flat *f, const flat_table *field, unsigned depth, counts *sum);
 
 /* Adds the nodes and buffers of a field's type, as if it had no dictionary. */
@@ -389,6 +373,7 @@ static void measure_field(schema *s, flat *f, const flat_table *field, unsigned 
                           counts *sum) {
     flat_table encoding = flat_child(f, field, FIELD_DICTIONARY);
     counts values = {0, 0, 0};
+    dictionary_type *more;
 
     f->is_bad |= s->fields_left == 0;
     if (f->is_bad)
@@ -403,7 +388,14 @@ static void measure_field(schema *s, flat *f, const flat_table *field, unsigned 
     measure_type(s, f, field, depth, &values);
     sum->nodes++;
     sum->buffers += 2;
-    note_dictionary(s, flat_number(f, &encoding, ENCODING_ID, 8, 0), &values);
+    more = iron__array_grow(s->dictionaries, s->dictionary_count, &s->dictionary_capacity,
+                            sizeof *more);
+    s->has_memory = s->has_memory && more;
+    if (!more)
+        return;
+    s->dictionaries = more;
+    s->dictionaries[s->dictionary_count++] =
+        (dictionary_type){flat_number(f, &encoding, ENCODING_ID, 8, 0), values};
 }
 
 /* Whether a field is a column of tokens. */
@@ -439,18 +431,6 @@ static bool read_column(flat *f, const flat_table *field, column *out) {
     return !f->is_bad;
 }
 
-static char *copy_name(flat *f, const flat_table *field) {
-    size_t length, at = flat_vector(f, field, FIELD_NAME, 1, &length);
-    char *name = malloc(length + 1);
-
-    if (!name)
-        return NULL;
-    if (at)
-        memcpy(name, f->data + at, length);
-    name[length] = '\0';
-    return name;
-}
-
 static int compare_dictionaries(const void *a, const void *b) {
     uint64_t x = ((const dictionary_type *)a)->id, y = ((const dictionary_type *)b)->id;
 
@@ -473,8 +453,10 @@ static void read_fields(flat *f, const flat_table *table, schema *s) {
         iron__table_column *c = &s->columns[s->count];
         flat_table field = flat_element(f, vector, s->count);
         counts before = s->all;
+        size_t length, at;
 
-        c->name = copy_name(f, &field);
+        at = flat_vector(f, &field, FIELD_NAME, 1, &length);
+        c->name = strndup(at ? (const char *)f->data + at : "", length);
         s->has_memory = s->has_memory && c->name;
         describe_type(f, &field, 0, c->type, sizeof c->type);
         c->is_tokens = read_column(f, &field, &s->details[s->count]);
@@ -491,28 +473,18 @@ static void read_fields(flat *f, const flat_table *table, schema *s) {
                             sizeof s->dictionaries[k].values) != 0;
 }
 
-static const dictionary_type *find_dictionary(const schema *s, uint64_t id) {
-    dictionary_type key = {.id = id};
-
-    return s->dictionary_count == 0 ? NULL
-                                    : bsearch(&key, s->dictionaries, s->dictionary_count,
-                                              sizeof key, compare_dictionaries);
-}
-
-/* The names of types do not suffice: long ones are cut. */
-static bool is_same_column(const column *a, const column *b) {
-    return a->shape == b->shape && a->list_size == b->list_size && a->stored == b->stored &&
-           a->has_dictionary == b->has_dictionary && a->dictionary == b->dictionary &&
-           a->index == b->index;
-}
-
 static bool is_same_schema(const schema *a, const schema *b) {
     bool is_same = a->count == b->count && memcmp(&a->all, &b->all, sizeof a->all) == 0;
 
-    for (size_t k = 0; is_same && k < a->count; k++)
+    for (size_t k = 0; is_same && k < a->count; k++) { /* names of long types are cut */
+        const column *x = &a->details[k], *y = &b->details[k];
+
         is_same = strcmp(a->columns[k].name, b->columns[k].name) == 0 &&
-                  strcmp(a->columns[k].type, b->columns[k].type) == 0 &&
-                  is_same_column(&a->details[k], &b->details[k]);
+                  strcmp(a->columns[k].type, b->columns[k].type) == 0 && x->shape == y->shape &&
+                  x->list_size == y->list_size && x->stored == y->stored &&
+                  x->has_dictionary == y->has_dictionary && x->dictionary == y->dictionary &&
+                  x->index == y->index;
+    }
     return is_same;
 }
 
@@ -523,7 +495,6 @@ typedef struct reader {
     const iron__input *file; /* a regular file, or NULL */
     iron__input *pipe;
     const char *name;
-    const atomic_bool *stop;
     uint64_t limit;        /* where messages end at the latest */
     uint64_t position;     /* of a pipe: the next byte */
     unsigned prefix;       /* bytes before the metadata of all messages; 0: not known yet */
@@ -587,7 +558,7 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
     while (r->position < at) {
         size_t want = at - r->position < r->capacity ? (size_t)(at - r->position) : r->capacity;
 
-        IRON_TRY(iron__input_read(r->pipe, r->window, want, &some, r->stop, err));
+        IRON_TRY(iron__input_read(r->pipe, r->window, want, &some, err));
         r->position += some;
         if (some < want)
             return cut_off(r, r->position, at + bytes, err);
@@ -600,7 +571,7 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
         if (*got == r->capacity)
             IRON_TRY(reserve(r, &r->window, &r->capacity, twice < bytes ? twice : bytes, err));
         want = (bytes < r->capacity ? (size_t)bytes : r->capacity) - *got;
-        IRON_TRY(iron__input_read(r->pipe, r->window + *got, want, &some, r->stop, err));
+        IRON_TRY(iron__input_read(r->pipe, r->window + *got, want, &some, err));
         r->position += some;
         *got += some;
         if (some < want)
@@ -629,6 +600,7 @@ static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsi
         *out = r->window;
         return got < bytes ? cut_off(r, r->position, at + bytes, err) : IRON_OK;
     }
+    assert(r->file);
     if (at > r->file->bytes || bytes > r->file->bytes - at)
         return cut_off(r, r->file->bytes, at + bytes, err);
     /* after a jump over the values of a batch, only a little ahead */
@@ -639,7 +611,7 @@ static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsi
     IRON_TRY(reserve(r, &r->window, &r->capacity, want, err));
     assert(r->window);
     r->count = 0;
-    IRON_TRY(iron__input_read_at(r->file, at, r->window, (size_t)want, r->stop, err));
+    IRON_TRY(iron__input_read_at(r->file, at, r->window, (size_t)want, err));
     r->at = at;
     r->count = (size_t)want;
     *out = r->window;
@@ -665,20 +637,19 @@ static iron_status read_prefix(reader *r, message *m, uint64_t *length, iron_err
 
     *length = 0;
     m->metadata_bytes = 0;
-    if (r->file && m->at == r->limit)
-        return IRON_OK;
     if (r->pipe) {
         IRON_TRY(fill_from_pipe(r, m->at, 4, &got, err));
         bytes = r->window;
-        if (got == 0)
-            return IRON_OK;
     } else if (r->limit - m->at >= 4) {
         IRON_TRY(reader_get(r, m->at, 4, &bytes, err));
     } else {
         got = (size_t)(r->limit - m->at);
     }
+    if (got == 0)
+        return IRON_OK;
     if (got < 4)
         return cut_off(r, m->at + got, m->at + 8, err);
+    assert(bytes);
     *length = iron__load_u32(bytes);
     if (*length == UINT32_MAX) {
         prefix = 8;
@@ -752,8 +723,7 @@ static iron_status read_schema(const reader *r, uint64_t at, flat *f, const flat
     f->is_bad |= endianness != 0;
     read_fields(f, table, out);
     if (!out->has_memory)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the columns of %.100s",
-                          r->name);
+        return iron__no_memory(err, r->name);
     IRON_FAIL_IF(out->unknown_type != 0, err, IRON_E_UNSUPPORTED,
                  "%.100s: a column of the Arrow type number %" PRIu64 ", which is newer than this "
                  "reader; write the column of tokens alone",
@@ -1050,21 +1020,6 @@ static uint64_t load_offset(const column *c, const unsigned char *offsets, uint6
     return (uint64_t)(int64_t)(int32_t)iron__load_u32(offsets + 4 * index);
 }
 
-/* Makes room for more bytes and places in a block, for many batches one after another. */
-static iron_status grow(iron__block *b, uint64_t bytes, uint64_t places, iron_error *err) {
-    if (bytes > b->capacity - b->bytes) {
-        uint64_t all = b->bytes + bytes, twice = 2 * (uint64_t)b->capacity;
-
-        IRON_TRY(iron__block_reserve(b, (size_t)(all > twice ? all : twice), err));
-    }
-    if (places > b->place_capacity - b->place_count) {
-        uint64_t all = b->place_count + places, twice = 2 * (uint64_t)b->place_capacity;
-
-        IRON_TRY(iron__block_reserve_places(b, (size_t)(all > twice ? all : twice), err));
-    }
-    return IRON_OK;
-}
-
 static iron_status out_of_order(const char *name, const char *column_name, uint64_t row,
                                 uint64_t first, uint64_t end, uint64_t items, iron_error *err) {
     IRON_FAIL(err, IRON_E_FORMAT,
@@ -1082,7 +1037,7 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
 
     if (rows > IRON_TABLE_PART_BYTES_MAX / sizeof(uint64_t))
         return too_large(d->r, "a batch with rows", rows * sizeof(uint64_t), err);
-    IRON_TRY(grow(d->out, 0, rows, err));
+    IRON_TRY(iron__block_reserve_places(d->out, d->out->place_count + (size_t)rows, err));
     *first = row * size;
     *end = (row + rows) * size;
     if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST) {
@@ -1148,15 +1103,6 @@ static size_t look_up(const decoding *d, const unsigned char *indices, size_t co
     return count;
 }
 
-/* The first of `count` indices whose value is null, or count. */
-static size_t find_null_value(const decoding *d, const uint64_t *index, size_t count) {
-    size_t k = 0;
-
-    while (k < count && !d->nulls[index[k]])
-        k++;
-    return k;
-}
-
 #define PIECE 512u
 
 /* Converts indices of a dictionary to tokens at the end of the block. */
@@ -1172,7 +1118,9 @@ static iron_status decode_indices(decoding *d, const unsigned char *from, size_t
 
         some = count - done < PIECE ? count - done : PIECE;
         known = look_up(d, from + done * iron__stored_bytes(d->column->index), some, index, values);
-        valid = d->nulls ? find_null_value(d, index, known) : known;
+        valid = d->nulls ? 0 : known;
+        while (valid < known && !d->nulls[index[valid]])
+            valid++;
         good = iron__stored_convert(stored, values, valid, to + done * width);
         if (good < valid)
             return iron__stored_refuse(stored, values, good, d->r->name, d->column_name,
@@ -1215,7 +1163,7 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
         if (end - first > IRON_TABLE_PART_BYTES_MAX / width)
             return too_large(d->r, "a batch with tokens", (end - first) * width, err);
         IRON_TRY(load(d->r, b, &b->values, first * each, (end - first) * each, &values, err));
-        IRON_TRY(grow(d->out, count * width, 0, err));
+        IRON_TRY(iron__block_reserve(d->out, d->out->bytes + count * width, err));
         if (c->has_dictionary) {
             IRON_TRY(decode_indices(d, values, count, d->out->data + d->out->bytes, rows, err));
         } else {
@@ -1281,8 +1229,6 @@ typedef struct part {
 static void arrow_destroy(void *state) {
     arrow *a = state;
 
-    if (!a)
-        return;
     schema_clear(&a->schema);
     free(a->dictionary);
     free(a->nulls);
@@ -1290,35 +1236,6 @@ static void arrow_destroy(void *state) {
     free(a->parts);
     reader_clear(&a->reader);
     free(a);
-}
-
-static iron_status no_memory(iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an Arrow file");
-}
-
-static iron_status arrow_create(arrow **out, iron_error *err) {
-    arrow *a = *out = calloc(1, sizeof *a);
-
-    if (!a)
-        return no_memory(err);
-    a->states = calloc(1, sizeof *a->states);
-    a->state_count = 1;
-    return a->states ? IRON_OK : no_memory(err);
-}
-
-static iron_status note_state(arrow *a, const dictionary_state *state, iron_error *err) {
-    dictionary_state *more;
-
-    if (!a->keeps_all) {
-        a->states[0] = *state;
-        return IRON_OK;
-    }
-    more = realloc(a->states, (a->state_count + 1) * sizeof *more);
-    if (!more)
-        return no_memory(err);
-    a->states = more;
-    a->states[a->state_count++] = *state;
-    return IRON_OK;
 }
 
 /* Makes room for more values in the dictionary. */
@@ -1331,12 +1248,12 @@ static iron_status grow_dictionary(arrow *a, size_t bytes, iron_error *err) {
     capacity = 2 * a->dictionary_bytes + bytes;
     more = realloc(a->dictionary, capacity);
     if (!more)
-        return no_memory(err);
+        return iron__no_memory(err, "an Arrow file");
     a->dictionary = more;
     if (a->nulls) {
         more = realloc(a->nulls, capacity / width);
         if (!more)
-            return no_memory(err);
+            return iron__no_memory(err, "an Arrow file");
         a->nulls = more;
     }
     a->dictionary_capacity = capacity;
@@ -1354,7 +1271,7 @@ static iron_status note_nulls(arrow *a, reader *r, const batch *b, iron_error *e
     if (!a->nulls)
         a->nulls = calloc(a->dictionary_capacity / width, 1);
     if (!a->nulls)
-        return no_memory(err);
+        return iron__no_memory(err, "an Arrow file");
     memset(a->nulls + first, 0, (size_t)b->rows);
     if (b->item_nulls == 0)
         return IRON_OK;
@@ -1367,7 +1284,7 @@ static iron_status note_nulls(arrow *a, reader *r, const batch *b, iron_error *e
 
 /* Adds the values of a batch to the dictionary, or begins another one with them. */
 static iron_status add_values(arrow *a, reader *r, const batch *b, bool is_delta, iron_error *err) {
-    dictionary_state state = a->states[a->state_count - 1];
+    dictionary_state state = a->states[a->state_count - 1], *states;
     size_t width = iron__stored_bytes(a->column.stored), bytes;
     const unsigned char *values;
 
@@ -1387,7 +1304,15 @@ static iron_status add_values(arrow *a, reader *r, const batch *b, bool is_delta
     state.count += b->rows;
     a->dictionary_bytes += bytes;
     a->has_dictionary = true;
-    return note_state(a, &state, err);
+    if (a->keeps_all) {
+        states = realloc(a->states, (a->state_count + 1) * sizeof *states);
+        if (!states)
+            return iron__no_memory(err, "an Arrow file");
+        a->states = states;
+        a->state_count++;
+    }
+    a->states[a->state_count - 1] = state;
+    return IRON_OK;
 }
 
 /* Whether a dictionary batch is one of the column's; checks it. */
@@ -1395,10 +1320,13 @@ static iron_status read_dictionary(const arrow *a, const reader *r, message *m, 
                                    bool *is_column, bool *is_delta, iron_error *err) {
     uint64_t id = flat_number(&m->flat, &m->table, DICTIONARY_ID, 8, 0);
     flat_table data = flat_child(&m->flat, &m->table, DICTIONARY_DATA);
-    const dictionary_type *type = find_dictionary(&a->schema, id);
+    const dictionary_type key = {.id = id}, *type = NULL;
     column values = {.shape = SHAPE_PLAIN, .list_size = 1, .stored = a->column.stored};
     const char *wrong;
 
+    if (a->schema.dictionary_count > 0)
+        type = bsearch(&key, a->schema.dictionaries, a->schema.dictionary_count, sizeof key,
+                       compare_dictionaries);
     *is_delta = flat_bool(&m->flat, &m->table, DICTIONARY_IS_DELTA);
     *is_column = a->column.has_dictionary && id == a->column.dictionary;
     if (!type || !data.at)
@@ -1469,11 +1397,10 @@ static iron_status decode_part(const arrow *a, const part *p, decoding *d, iron_
 }
 
 static iron_status table_decode(const iron__table *table, const iron__input *in, size_t index,
-                                bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                                iron_error *err) {
+                                bool wants_tokens, iron__block *out, iron_error *err) {
     const arrow *a = table->state;
     uint64_t tokens = iron__table_block_tokens(table, index);
-    reader r = {.file = in, .name = iron__path_shown(in->path), .stop = stop};
+    reader r = {.file = in, .name = iron__path_shown(in->path)};
     decoding d = {.r = &r, .column = &a->column, .column_name = table->column, .out = out};
     iron_status status = iron__block_reserve_places(out, (size_t)a->parts[index].rows, err);
 
@@ -1491,31 +1418,22 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
     return status;
 }
 
-static const iron__table_kind table_kind = {table_decode, arrow_destroy};
-
 /* Examining. */
 
-/* An offset of a list column of an uncompressed batch. */
-static iron_status offset_at(reader *r, const column *c, const batch *b, uint64_t row,
-                             uint64_t *out, iron_error *err) {
+/* Which items the rows before `row` end with, in an uncompressed batch. */
+static iron_status item_of_row(reader *r, const column *c, const batch *b, uint64_t row,
+                               uint64_t *item, iron_error *err) {
     uint64_t each = offset_bytes(c), at = b->offsets.at + row * each;
     unsigned char bytes[8];
 
-    if (at >= r->at && at - r->at <= r->count && each <= r->count - (at - r->at))
-        memcpy(bytes, r->window + (at - r->at), each);
-    else
-        IRON_TRY(iron__input_read_at(r->file, at, bytes, each, r->stop, err));
-    *out = load_offset(c, bytes, 0);
-    return IRON_OK;
-}
-
-/* Which items the rows before `row` end with. */
-static iron_status item_of_row(reader *r, const column *c, const batch *b, uint64_t row,
-                               uint64_t *item, iron_error *err) {
     *item = row * c->list_size;
     if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST)
         return IRON_OK;
-    IRON_TRY(offset_at(r, c, b, row, item, err));
+    if (at >= r->at && at - r->at <= r->count && each <= r->count - (at - r->at))
+        memcpy(bytes, r->window + (at - r->at), each);
+    else
+        IRON_TRY(iron__input_read_at(r->file, at, bytes, each, err));
+    *item = load_offset(c, bytes, 0);
     return *item > b->items
                ? damaged(r, b->offsets.at, "offsets of lists that are outside of their values", err)
                : IRON_OK;
@@ -1584,26 +1502,6 @@ static iron_status check_compressed(const arrow *a, reader *r, const batch *b, u
                : IRON_OK;
 }
 
-static iron_status add_part(arrow *a, iron__table *t, const iron__table_block *block, const part *p,
-                            iron_error *err) {
-    part *more = iron__array_grow(a->parts, t->block_count, &a->part_capacity, sizeof *more);
-
-    if (!more)
-        return no_memory(err);
-    a->parts = more;
-    a->parts[t->block_count] = *p;
-    return iron__table_add_block(t, block, err);
-}
-
-/* Whether a batch can share the last block. */
-static bool can_share(const arrow *a, const iron__table *t, uint64_t rows, uint64_t tokens) {
-    const iron__table_block *last = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
-
-    return last && a->shared > 0 && a->shared < SHARED_BATCHES && tokens < SMALL_BATCH &&
-           rows < SMALL_BATCH && t->tokens - last->first < IRON_TABLE_BLOCK_TOKENS &&
-           t->rows - last->first_row < IRON_TABLE_BLOCK_TOKENS;
-}
-
 /* The values of a direct block are read without their offsets, so these are checked here. */
 static iron_status check_order(reader *r, const column *c, const iron__table *t, const batch *b,
                                uint64_t first, iron_error *err) {
@@ -1617,7 +1515,7 @@ static iron_status check_order(reader *r, const column *c, const iron__table *t,
 
         some = left < some ? left : some;
         IRON_TRY(iron__input_read_at(r->file, b->offsets.at + row * each, piece,
-                                     (size_t)(some * each), r->stop, err));
+                                     (size_t)(some * each), err));
         for (uint64_t k = 0; k < some; k++) {
             uint64_t next = load_offset(c, piece, k);
 
@@ -1645,7 +1543,7 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
     each = (b->rows + pieces - 1) / pieces;
     for (uint64_t row = 0; row < b->rows; row += each) {
         uint64_t rows = b->rows - row < each ? b->rows - row : each, next = end;
-        part p = {b->at, row, rows, a->state_count - 1};
+        part *parts;
         iron__table_block block = {.first = t->tokens, .first_row = t->rows, .at = b->at};
 
         block.is_direct = b->codec == IRON_CODEC_NONE && !a->column.has_dictionary;
@@ -1653,7 +1551,12 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
             block.stored = a->column.stored;
             block.at = b->values.at + item * value_bytes(&a->column);
         }
-        IRON_TRY(add_part(a, t, &block, &p, err));
+        parts = iron__array_grow(a->parts, t->block_count, &a->part_capacity, sizeof *parts);
+        if (!parts)
+            return iron__no_memory(err, "an Arrow file");
+        a->parts = parts;
+        a->parts[t->block_count] = (part){b->at, row, rows, a->state_count - 1};
+        IRON_TRY(iron__table_add_block(t, &block, err));
         if (row + rows < b->rows)
             IRON_TRY(item_of_row(r, &a->column, b, row + rows, &next, err));
         if (next < item || next > end)
@@ -1669,6 +1572,7 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
 }
 
 static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, iron_error *err) {
+    iron__table_block *last = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
     uint64_t first = 0, end = 0, tokens, rows;
     batch b = {.rows = 0};
 
@@ -1690,12 +1594,14 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
         IRON_TRY(check_nulls(a, r, t, &b, err));
     if (b.rows == 0)
         return IRON_OK;
-    if (!can_share(a, t, b.rows, end - first)) {
+    if (!last || a->shared == 0 || a->shared >= SHARED_BATCHES || end - first >= SMALL_BATCH ||
+        b.rows >= SMALL_BATCH || t->tokens - last->first >= IRON_TABLE_BLOCK_TOKENS ||
+        t->rows - last->first_row >= IRON_TABLE_BLOCK_TOKENS) {
         IRON_TRY(check_order(r, &a->column, t, &b, first, err));
         return divide_batch(a, r, t, &b, first, end, err);
     }
-    t->blocks[t->block_count - 1].is_direct = false;
-    t->blocks[t->block_count - 1].at = a->parts[t->block_count - 1].message;
+    last->is_direct = false;
+    last->at = a->parts[t->block_count - 1].message;
     a->parts[t->block_count - 1].rows += b.rows;
     a->shared++;
     t->tokens = tokens;
@@ -1824,7 +1730,7 @@ static iron_status next_batch(arrow *a, reader *r, uint64_t at, message *m, iron
 static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
                         const message_places *footer, iron_error *err) {
     const unsigned char *rest;
-    message m;
+    message m = {.header = HEADER_NONE};
 
     for (;; at = m.end) {
         IRON_TRY(next_batch(a, r, at, &m, err));
@@ -1847,17 +1753,20 @@ static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
     return check_places(r, &a->places, footer, err);
 }
 
-/* Chooses the column; *name is the table's or the stream's. NULL: none, only rows are counted. */
-static iron_status choose_column(arrow *a, const iron__candidate *c, char **name, iron_error *err) {
+/* Chooses the column. Without one, rows are counted alone. */
+static iron_status choose_column(arrow *a, const iron__candidate *c, iron__table *t,
+                                 iron_error *err) {
     const schema *s = &a->schema;
     size_t chosen;
 
-    IRON_TRY(iron__format_choose(c, s->columns, s->count, &chosen, name, err));
-    if (!*name)
+    IRON_TRY(iron__format_choose(c, s->columns, s->count, &chosen, &t->column, err));
+    a->column_name = t->column;
+    if (!t->column)
         return IRON_OK;
     a->column = s->details[chosen];
-    a->column_name = *name;
-    iron__format_reason(c, "column %.60s: %s", *name, s->columns[chosen].type);
+    t->dtype = iron__stored_dtype(a->column.stored);
+    t->stored_as = iron__stored_signed(a->column.stored);
+    iron__format_reason(c, "column %.60s: %s", t->column, s->columns[chosen].type);
     return IRON_OK;
 }
 
@@ -1896,11 +1805,7 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
     if (a->is_file)
         IRON_TRY(find_footer(r, &a->schema, &footer, err));
     IRON_TRY(read_first(a, r, &at, err));
-    IRON_TRY(choose_column(a, c, &t->column, err));
-    if (t->column) {
-        t->dtype = iron__stored_dtype(a->column.stored);
-        t->stored_as = iron__stored_signed(a->column.stored);
-    }
+    IRON_TRY(choose_column(a, c, t, err));
     IRON_TRY(walk(a, r, t, at, &footer, err));
     a->limit = r->limit;
     a->prefix = r->prefix;
@@ -1944,12 +1849,12 @@ static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err)
     return status;
 }
 
-static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron__block *out,
-                               bool *has_ended, const atomic_bool *stop, iron_error *err) {
+static iron_status stream_next(iron__table *stream, iron__input *in, iron__block *out,
+                               bool *has_ended, iron_error *err) {
     arrow *a = stream->state;
     reader *r = &a->reader;
     decoding d = {.r = r, .column = &a->column, .column_name = stream->column, .out = out};
-    message m;
+    message m = {.header = HEADER_NONE};
     batch b = {.rows = 0};
 
     *has_ended = a->has_ended;
@@ -1957,7 +1862,6 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
         return IRON_OK;
     r->pipe = in;
     r->name = iron__path_shown(in->path);
-    r->stop = stop;
     IRON_TRY(next_batch(a, r, a->position, &m, err));
     *has_ended = a->has_ended = m.header == HEADER_NONE;
     if (a->has_ended)
@@ -1975,23 +1879,6 @@ static iron_status stream_next(iron__table_stream *stream, iron__input *in, iron
     return IRON_OK;
 }
 
-static const iron__table_stream_kind stream_kind = {stream_next, arrow_destroy};
-
-static iron_status examine_pipe(arrow *a, iron__candidate *c, iron__format_layout *layout,
-                                iron_error *err) {
-    reader *r = &a->reader;
-
-    *r = (reader){.pipe = c->file, .name = c->name, .stop = c->stop, .limit = UINT64_MAX};
-    a->position = find_start(c, a->is_file);
-    IRON_TRY(read_first(a, r, &a->position, err));
-    IRON_TRY(choose_column(a, c, &layout->stream->column, err));
-    if (layout->stream->column) {
-        layout->dtype = layout->stream->dtype = iron__stored_dtype(a->column.stored);
-        layout->stream->stored_as = iron__stored_signed(a->column.stored);
-    }
-    return IRON_OK;
-}
-
 /* The row. */
 
 static bool begins_with_magic(const iron__candidate *c) {
@@ -1999,32 +1886,31 @@ static bool begins_with_magic(const iron__candidate *c) {
 }
 
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
-    reader r = {.file = c->file, .name = c->name, .stop = c->stop};
-    arrow *a = NULL;
-    iron_status status = arrow_create(&a, err);
+    static const iron__table_kind kind = {table_decode, arrow_destroy, stream_next};
+    bool is_pipe = iron__input_is_pipe(c->file);
+    iron__table **table = is_pipe ? &layout->stream : &layout->table;
+    reader r = {.file = c->file, .name = c->name};
+    iron_status status;
+    arrow *a;
 
-    if (status == IRON_OK && iron__input_is_pipe(c->file)) {
-        layout->stream = calloc(1, sizeof *layout->stream);
-        status = layout->stream ? IRON_OK : no_memory(err);
-    } else if (status == IRON_OK) {
-        status = iron__table_create(&table_kind, 0, &layout->table, err);
-    }
-    if (status != IRON_OK) {
-        arrow_destroy(a);
-        return status;
-    }
-    if (layout->stream) { /* from here on the layout owns the state */
-        layout->stream->kind = &stream_kind;
-        layout->stream->state = a;
-    } else {
-        layout->table->state = a;
-    }
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    IRON_TRY(iron__table_create(&kind, sizeof *a, table, err));
+    a = (*table)->state;
+    a->states = calloc(1, sizeof *a->states);
+    a->state_count = 1;
+    if (!a->states)
+        return iron__no_memory(err, "an Arrow file");
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
     a->is_file = begins_with_magic(c);
-    a->keeps_all = !layout->stream;
+    a->keeps_all = !is_pipe;
     iron__format_reason(c, "Arrow IPC %s", a->is_file ? "file" : "stream");
-    if (layout->stream)
-        return examine_pipe(a, c, layout, err);
+    if (is_pipe) {
+        a->reader = (reader){.pipe = c->file, .name = c->name, .limit = UINT64_MAX};
+        a->position = find_start(c, a->is_file);
+        IRON_TRY(read_first(a, &a->reader, &a->position, err));
+        IRON_TRY(choose_column(a, c, *table, err));
+        layout->dtype = (*table)->dtype;
+        return IRON_OK;
+    }
     status = examine_file(a, c, &r, layout->table, err);
     reader_clear(&r);
     iron__layout_use_table(layout); /* also of a damaged file: what was found so far */

@@ -44,7 +44,7 @@ static bool far_bytes(const start *s, uint64_t offset, unsigned char *to, size_t
         return false;
     file.offset = offset;
     file.is_stream = false; /* does not move the offset of standard input */
-    return iron__input_read(&file, to, count, &got, NULL, NULL) == IRON_OK && got == count;
+    return iron__input_read(&file, to, count, &got, NULL) == IRON_OK && got == count;
 }
 
 static bool is_printable(const unsigned char *at, size_t count) {
@@ -373,10 +373,9 @@ static bool is_pickle(const start *s) {
                 lines -= bytes[at - base] == '\n';
             }
         } else if (argument & COUNTED) {
-            uint64_t counted = 0;
+            uint64_t there = base + have - at;
+            uint64_t counted = iron__load(bytes + (at - base), length < there ? length : there);
 
-            for (size_t k = 0; k < length && at + k < base + have; k++)
-                counted |= (uint64_t)bytes[at + k - base] << 8 * k;
             if (counted > INT64_MAX || counted > s->bytes - at)
                 return false;
             at += length + counted;
@@ -595,18 +594,15 @@ static const struct container {
     {{"utf-16", "UTF-16 text", "tokenize it first", IRON_CODEC_NONE}, .is = is_utf16},
 };
 
-static bool is_container(const struct container *c, const start *s) {
-    return c->is ? c->is(s) : has(s, c->offset, c->magic, c->length);
-}
-
 static const iron__container text = {"text", "text", "tokenize it first", IRON_CODEC_NONE};
 
 const iron__container *iron__container_find(const iron__candidate *c) {
     start s = {c, c->head, c->head_count, c->file->bytes};
 
-    for (size_t k = 0; k < sizeof containers / sizeof containers[0]; k++)
-        if (is_container(&containers[k], &s))
-            return &containers[k].shown;
+    for (const struct container *k = containers;
+         k < containers + sizeof containers / sizeof containers[0]; k++)
+        if (k->is ? k->is(&s) : has(&s, k->offset, k->magic, k->length))
+            return &k->shown;
     /* the bytes of a text can be tokens, but only if the user says that tokens are bytes */
     return c->dtype != IRON_DTYPE_U8 && is_text(&s) ? &text : NULL;
 }

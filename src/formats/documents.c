@@ -2,8 +2,8 @@
 /*
  * documents.c: the documents of a token file: as the index beside it says (Megatron's P.idx and
  * datatrove's X.ds.index), or the rows of a table. Opening the tokens has checked the whole index
- * (megatron.c and ds.c describe the files); here it is read again, in pieces, because it may have
- * hundreds of millions of entries. The rows of a table are found block by block.
+ * (megatron.c and ds.c describe the files); here it is read again. The rows of a table are found
+ * block by block.
  *
  * The first document begins with the file's first token, the others where the one before ends.
  */
@@ -13,24 +13,12 @@
 #include "formats/format.h"
 #include "formats/source.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-
-#define PIECE 4096u /* entries read at once */
 
 #define MEGATRON_SEQUENCES_AT 18u
 #define MEGATRON_ENTRIES_AT   26u
 #define MEGATRON_LENGTHS_AT   34u
-
-/* A window into an array of 64-bit numbers in the index. */
-typedef struct entry_window {
-    uint64_t at;    /* byte of the array's first entry */
-    uint64_t count; /* entries of the array */
-    uint64_t first; /* of those in memory */
-    size_t held;
-    unsigned char data[8 * PIECE];
-} entry_window;
 
 /* The rows of a table, read one block at a time. */
 typedef struct table_rows {
@@ -51,53 +39,10 @@ struct iron_documents {
     uint64_t last;  /* the last beginning or end that was read */
     uint64_t read;  /* how many ends were read */
     bool is_megatron;
-    bool is_searching;    /* single entries are read, not windows */
-    entry_window ends;    /* of documents: Megatron counts in sequences, ds in tokens */
-    entry_window offsets; /* Megatron: where each sequence begins, in bytes */
+    iron__numbers ends;    /* of documents: Megatron counts in sequences, ds in tokens */
+    iron__numbers offsets; /* Megatron: where each sequence begins, in bytes */
     table_rows rows;
 };
-
-static iron_status load_entry(const iron_documents *d, entry_window *w, uint64_t k, uint64_t *value,
-                              iron_error *err) {
-    bool is_held = k >= w->first && k < w->first + w->held;
-
-    if (!is_held && d->is_searching) {
-        unsigned char one[8];
-
-        IRON_TRY(iron__sidecar_read(&d->index, w->at + 8 * k, one, sizeof one, err));
-        *value = iron__load_u64(one);
-        return IRON_OK;
-    }
-    if (!is_held) {
-        uint64_t left = w->count - k;
-        size_t some = left < PIECE ? (size_t)left : PIECE;
-
-        w->held = 0;
-        IRON_TRY(iron__sidecar_read(&d->index, w->at + 8 * k, w->data, 8 * some, err));
-        w->first = k;
-        w->held = some;
-    }
-    *value = iron__load_u64(w->data + 8 * (k - w->first));
-    return IRON_OK;
-}
-
-static iron_status read_megatron_header(iron_documents *d, iron_error *err) {
-    unsigned char numbers[16];
-    uint64_t sequences, entries, body = d->index.bytes - MEGATRON_LENGTHS_AT;
-
-    IRON_TRY(iron__sidecar_read(&d->index, MEGATRON_SEQUENCES_AT, numbers, sizeof numbers, err));
-    sequences = iron__load_u64(numbers);
-    entries = iron__load_u64(numbers + (MEGATRON_ENTRIES_AT - MEGATRON_SEQUENCES_AT));
-    IRON_FAIL_IF(d->index.bytes < MEGATRON_LENGTHS_AT || entries == 0 || sequences > body / 12 ||
-                     entries > (body - 12 * sequences) / 8,
-                 err, IRON_E_FORMAT, "%.120s changed while being read", d->index.path);
-    d->is_megatron = true;
-    d->count = entries - 1;
-    /* entry 0 is the beginning of the first document */
-    d->ends = (entry_window){.at = MEGATRON_LENGTHS_AT + 12 * sequences + 8, .count = d->count};
-    d->offsets = (entry_window){.at = MEGATRON_LENGTHS_AT + 4 * sequences, .count = sequences};
-    return IRON_OK;
-}
 
 iron__cut iron__source_cut(const iron_source *source, size_t index) {
     const iron__format_layout *layout = iron__source_layout(source, index);
@@ -120,14 +65,31 @@ static iron_status open_index(iron_documents *d, const char *path, bool *is_ther
     char *beside = d->is_megatron
                        ? iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx")
                        : iron__path_beside(path, 0, ".index");
+    unsigned char numbers[16];
 
     IRON_TRY(iron__sidecar_open(beside, &d->index, is_there, err));
     if (!*is_there)
         return IRON_OK;
-    if (d->is_megatron)
-        return read_megatron_header(d, err);
     d->count = d->index.bytes / 8;
-    d->ends = (entry_window){.count = d->count};
+    if (d->is_megatron) {
+        uint64_t body = d->index.bytes - MEGATRON_LENGTHS_AT, sequences, entries;
+
+        IRON_TRY(
+            iron__sidecar_read(&d->index, MEGATRON_SEQUENCES_AT, numbers, sizeof numbers, err));
+        sequences = iron__load_u64(numbers);
+        entries = iron__load_u64(numbers + (MEGATRON_ENTRIES_AT - MEGATRON_SEQUENCES_AT));
+        IRON_FAIL_IF(d->index.bytes < MEGATRON_LENGTHS_AT || entries == 0 ||
+                         sequences > body / 12 || entries > (body - 12 * sequences) / 8,
+                     err, IRON_E_FORMAT, "%.120s changed while being read", d->index.path);
+        d->count = entries - 1;
+        /* entry 0 is the beginning of the first document */
+        d->ends.at = MEGATRON_LENGTHS_AT + 12 * sequences + 8;
+        d->offsets.at = MEGATRON_LENGTHS_AT + 4 * sequences;
+        d->offsets.count = sequences;
+    }
+    d->ends.file = d->offsets.file = &d->index;
+    d->ends.width = d->offsets.width = 8;
+    d->ends.count = d->count;
     return IRON_OK;
 }
 
@@ -145,7 +107,7 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
         return IRON_OK;
     d = calloc(1, sizeof *d);
     if (!d)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for an index");
+        return iron__no_memory(err, "an index");
     d->tokens = iron_source_file_tokens(source, index);
     d->width = iron_dtype_bytes(iron_source_dtype(source));
     d->is_megatron = strcmp(iron_source_file_format(source, index), "megatron") == 0;
@@ -182,32 +144,30 @@ static iron_status find_start(iron_documents *d, uint64_t k, uint64_t *start, ir
     if (k == 0)
         return IRON_OK;
     if (!d->is_megatron)
-        return load_entry(d, &d->ends, k - 1, start, err);
-    IRON_TRY(load_entry(d, &d->ends, k - 1, &sequence, err));
+        return iron__numbers_get(&d->ends, k - 1, start, err);
+    IRON_TRY(iron__numbers_get(&d->ends, k - 1, &sequence, err));
     *start = d->tokens;
     if (sequence >= d->offsets.count) /* the one before ends with the last sequence */
         return IRON_OK;
-    IRON_TRY(load_entry(d, &d->offsets, sequence, start, err));
+    IRON_TRY(iron__numbers_get(&d->offsets, sequence, start, err));
     *start /= d->width;
     return IRON_OK;
 }
 
-static iron_status load_rows(table_rows *r, size_t block, const atomic_bool *stop,
-                             iron_error *err) {
+static iron_status load_rows(table_rows *r, size_t block, iron_error *err) {
     r->at = 0;
     if (r->is_known && r->block == block)
         return IRON_OK;
     r->is_known = false;
     r->rows.place_count = 0;
-    IRON_TRY(iron__table_row_starts(r->table, &r->in, block, &r->rows, stop, err));
+    IRON_TRY(iron__table_row_starts(r->table, &r->in, block, &r->rows, err));
     r->block = block;
     r->is_known = true;
     return IRON_OK;
 }
 
 /* Rows that begin at a position may be in two blocks: empty ones at the end of the first. */
-static iron_status seek_row(table_rows *r, uint64_t position, const atomic_bool *stop,
-                            iron_error *err) {
+static iron_status seek_row(table_rows *r, uint64_t position, iron_error *err) {
     const iron__table *t = r->table;
     size_t low = 0, high = t->block_count;
 
@@ -224,22 +184,21 @@ static iron_status seek_row(table_rows *r, uint64_t position, const atomic_bool 
         r->is_known = false;
         return IRON_OK;
     }
-    IRON_TRY(load_rows(r, low, stop, err));
+    IRON_TRY(load_rows(r, low, err));
     while (r->at < r->rows.place_count && r->rows.places[r->at] < position)
         r->at++;
     return IRON_OK;
 }
 
 /* The next document is the first that begins at the position or later. */
-static iron_status seek(iron_documents *d, uint64_t position, const atomic_bool *stop,
-                        iron_error *err) {
+static iron_status seek(iron_documents *d, uint64_t position, iron_error *err) {
     uint64_t low = 0, high = d->count, start;
     iron_status status = IRON_OK;
 
     d->last = position;
     if (d->rows.table)
-        return seek_row(&d->rows, position, stop, err);
-    d->is_searching = true;
+        return seek_row(&d->rows, position, err);
+    d->ends.is_sought = d->offsets.is_sought = true;
     while (low < high && status == IRON_OK) {
         uint64_t middle = low + (high - low) / 2;
 
@@ -249,18 +208,17 @@ static iron_status seek(iron_documents *d, uint64_t position, const atomic_bool 
         else
             high = middle;
     }
-    d->is_searching = false;
+    d->ends.is_sought = d->offsets.is_sought = false;
     d->next = low;
     return status;
 }
 
 /* The next row, from the block after this one if need be. */
-static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, const atomic_bool *stop,
-                            iron_error *err) {
+static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, iron_error *err) {
     *is_there = false;
     while (r->block < r->table->block_count) {
         if (!r->is_known)
-            IRON_TRY(load_rows(r, r->block, stop, err));
+            IRON_TRY(load_rows(r, r->block, err));
         if (r->at < r->rows.place_count) {
             *start = r->rows.places[r->at++];
             *is_there = true;
@@ -268,19 +226,18 @@ static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, cons
         }
         if (r->block + 1 >= r->table->block_count)
             return IRON_OK;
-        IRON_TRY(load_rows(r, r->block + 1, stop, err));
+        IRON_TRY(load_rows(r, r->block + 1, err));
     }
     return IRON_OK;
 }
 
 /* Where the next document begins. */
-static iron_status next_start(iron_documents *d, uint64_t *start, bool *is_there,
-                              const atomic_bool *stop, iron_error *err) {
+static iron_status next_start(iron_documents *d, uint64_t *start, bool *is_there, iron_error *err) {
     const char *name = d->rows.table ? d->rows.in.path : d->index.path;
 
     *is_there = d->next < d->count;
     if (d->rows.table)
-        IRON_TRY(next_row(&d->rows, start, is_there, stop, err));
+        IRON_TRY(next_row(&d->rows, start, is_there, err));
     else if (*is_there)
         IRON_TRY(find_start(d, d->next, start, err));
     if (!*is_there)
@@ -294,31 +251,28 @@ static iron_status next_start(iron_documents *d, uint64_t *start, bool *is_there
     return IRON_OK;
 }
 
-/* A document ends where the next one begins, and the last with the file. */
-static iron_status find_end(iron_documents *d, uint64_t k, uint64_t *end, iron_error *err) {
-    bool is_there = true;
-
-    *end = d->tokens;
-    if (!d->rows.table) /* an index has an entry for the last, too */
-        return find_start(d, k + 1, end, err);
-    if (k == 0)
-        IRON_TRY(next_start(d, end, &is_there, NULL, err));
-    *end = d->tokens;
-    if (k + 1 < d->count)
-        IRON_TRY(next_start(d, end, &is_there, NULL, err));
-    IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read", d->rows.in.path);
-    return IRON_OK;
-}
-
 iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_t room,
                                 size_t *count, iron_error *err) {
     iron_documents *d = documents;
 
     *count = 0;
+    d->rows.in.stop = NULL;
     while (*count < room && d->read < d->count) {
-        uint64_t end;
+        uint64_t end = d->tokens;
+        bool is_there = true;
 
-        IRON_TRY(find_end(d, d->read, &end, err));
+        /* a document ends where the next one begins; an index has an entry for the last, too */
+        if (!d->rows.table) {
+            IRON_TRY(find_start(d, d->read + 1, &end, err));
+        } else {
+            if (d->read == 0)
+                IRON_TRY(next_start(d, &end, &is_there, err));
+            end = d->tokens;
+            if (d->read + 1 < d->count)
+                IRON_TRY(next_start(d, &end, &is_there, err));
+        }
+        IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read",
+                     d->rows.in.path);
         IRON_FAIL_IF(end < d->last || end > d->tokens, err, IRON_E_FORMAT,
                      "%.100s: document %" PRIu64 " ends at token %" PRIu64 ", expected %" PRIu64
                      " to %" PRIu64 "; it changed while being read",
@@ -336,10 +290,11 @@ iron_status iron__documents_each(iron_documents *documents, uint64_t first, uint
     uint64_t begin = 0, next = 0;
     bool is_there = false, is_next_there = false;
 
-    IRON_TRY(seek(documents, first, stop, err));
-    IRON_TRY(next_start(documents, &begin, &is_there, stop, err));
+    documents->rows.in.stop = stop;
+    IRON_TRY(seek(documents, first, err));
+    IRON_TRY(next_start(documents, &begin, &is_there, err));
     while (is_there && (begin < end || (begin == end && end == documents->tokens))) {
-        IRON_TRY(next_start(documents, &next, &is_next_there, stop, err));
+        IRON_TRY(next_start(documents, &next, &is_next_there, err));
         next = is_next_there ? next : documents->tokens;
         IRON_TRY(use(context, begin, next, err));
         begin = next;

@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define METADATA_MAX  4096u
-#define INDEX_ENTRIES 4096u /* read at once */
+#define METADATA_MAX 4096u
 
 static bool is_there(const char *path, const char *suffix) {
     char *beside = iron__path_beside(path, 0, suffix);
@@ -43,33 +42,24 @@ static bool read_number(const char **at, uint64_t *value) {
     return *at > start;
 }
 
-/* The first line ends in "|2" or "|4"; without a bar the width is unknown. */
-static iron_status read_width(const char *path, const char *line, size_t length, iron_dtype *dtype,
-                              iron_error *err) {
-    const char *bar = memrchr(line, '|', length);
-    size_t digits = bar ? length - (size_t)(bar + 1 - line) : 0;
-
-    if (!bar)
-        return IRON_OK;
-    if (digits == 1 && bar[1] == '2')
-        *dtype = IRON_DTYPE_U16;
-    else if (digits == 1 && bar[1] == '4')
-        *dtype = IRON_DTYPE_U32;
-    else
-        return iron__fail(err, IRON_E_FORMAT, 0,
-                          "%.100s at byte %zu: width '%.*s', expected 2 or 4 after the bar", path,
-                          (size_t)(bar + 1 - line), (int)(digits < 20 ? digits : 20), bar + 1);
-    return IRON_OK;
-}
-
 static iron_status parse_metadata(const char *path, const char *text, iron__format_layout *layout,
                                   iron_error *err) {
-    const char *end = strchr(text, '\n'), *at;
+    const char *end = strchr(text, '\n'), *at, *bar;
+    size_t digits;
 
     IRON_FAIL_IF(!end, err, IRON_E_FORMAT,
                  "%.100s: one line, expected 'tokenizer|width' and then the number of tokens",
                  path);
-    IRON_TRY(read_width(path, text, (size_t)(end - text), &layout->dtype, err));
+    /* the first line ends in "|2" or "|4"; without a bar the width is unknown */
+    bar = memrchr(text, '|', (size_t)(end - text));
+    digits = bar ? (size_t)(end - (bar + 1)) : 0;
+    layout->dtype = digits != 1     ? IRON_DTYPE_NONE
+                    : bar[1] == '2' ? IRON_DTYPE_U16
+                    : bar[1] == '4' ? IRON_DTYPE_U32
+                                    : IRON_DTYPE_NONE;
+    IRON_FAIL_IF(bar && layout->dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
+                 "%.100s at byte %zu: width '%.*s', expected 2 or 4 after the bar", path,
+                 (size_t)(bar + 1 - text), (int)(digits < 20 ? digits : 20), bar + 1);
     at = end + 1;
     IRON_FAIL_IF(!read_number(&at, &layout->tokens) || (*at != '\0' && *at != '\n') ||
                      layout->tokens == IRON_COUNT_UNKNOWN,
@@ -108,24 +98,16 @@ static iron_status check_metadata(const iron__candidate *c, iron__format_layout 
 
 /* Checks that the ends are in order; *last is the last one. */
 static iron_status check_ends(const iron__sidecar *index, uint64_t *last, iron_error *err) {
-    unsigned char piece[8 * INDEX_ENTRIES];
+    iron__numbers ends = {.file = index, .count = index->bytes / 8, .width = 8};
+    uint64_t end;
 
     *last = 0;
-    for (uint64_t at = 0; at < index->bytes;) {
-        uint64_t left = index->bytes - at;
-        size_t bytes = left < sizeof piece ? (size_t)left : sizeof piece;
-
-        IRON_TRY(iron__sidecar_read(index, at, piece, bytes, err));
-        for (size_t k = 0; k < bytes; k += 8) {
-            uint64_t end = iron__load_u64(piece + k);
-
-            IRON_FAIL_IF(end < *last, err, IRON_E_FORMAT,
-                         "%.100s at byte %" PRIu64 ": a document ends at token %" PRIu64
-                         ", expected at least %" PRIu64 ", the end of the one before",
-                         index->path, at + k, end, *last);
-            *last = end;
-        }
-        at += bytes;
+    for (uint64_t k = 0; k < ends.count; k++, *last = end) {
+        IRON_TRY(iron__numbers_get(&ends, k, &end, err));
+        IRON_FAIL_IF(end < *last, err, IRON_E_FORMAT,
+                     "%.100s at byte %" PRIu64 ": a document ends at token %" PRIu64
+                     ", expected at least %" PRIu64 ", the end of the one before",
+                     index->path, 8 * k, end, *last);
     }
     return IRON_OK;
 }
@@ -152,21 +134,10 @@ static iron_status check_index(const iron__candidate *c, iron__format_layout *la
     return status;
 }
 
-/* Without a dtype, reports which one would fit. */
-static iron_status no_width(const iron__candidate *c, bool has_index, uint64_t last,
-                            iron_error *err) {
-    const char *fits = !has_index || last == 0      ? "u16 or u32"
-                       : c->file->bytes / 2 == last ? "u16, which agrees with its index"
-                       : c->file->bytes / 4 == last ? "u32, which agrees with its index"
-                                                    : "u16 or u32";
-
-    IRON_FAIL(err, IRON_E_ARG,
-              "%.100s: no metadata beside it with the token width; give --dtype %s", c->name, fits);
-}
-
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     bool has_metadata, has_index;
     uint64_t last = 0, width;
+    const char *fits;
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
                  "%.100s is a pipe; format ds needs files beside the tokens: name the .ds file",
@@ -179,8 +150,13 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                  c->name);
     if (layout->dtype == IRON_DTYPE_NONE)
         layout->dtype = c->dtype;
-    if (layout->dtype == IRON_DTYPE_NONE)
-        return no_width(c, has_index, last, err);
+    fits = !has_index || last == 0      ? "u16 or u32"
+           : c->file->bytes / 2 == last ? "u16, which agrees with its index"
+           : c->file->bytes / 4 == last ? "u32, which agrees with its index"
+                                        : "u16 or u32";
+    IRON_FAIL_IF(layout->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
+                 "%.100s: no metadata beside it with the token width; give --dtype %s", c->name,
+                 fits);
     width = iron_dtype_bytes(layout->dtype);
     IRON_FAIL_IF(layout->dtype != IRON_DTYPE_U16 && layout->dtype != IRON_DTYPE_U32, err,
                  IRON_E_FORMAT,

@@ -29,10 +29,6 @@
 /* Of state.json and dataset_dict.json. */
 #define LIST_BYTES_MAX ((size_t)16 << 20)
 
-static iron_status no_memory(iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-}
-
 /* Takes `path`, also on failure. */
 static iron_status append(iron__file_list *list, char *path, iron_error *err) {
     char **paths = iron__array_grow(list->paths, list->count, &list->capacity, sizeof *paths);
@@ -41,7 +37,7 @@ static iron_status append(iron__file_list *list, char *path, iron_error *err) {
         list->paths = paths;
     if (!path || !paths) {
         free(path);
-        return no_memory(err);
+        return iron__no_memory(err, "a list of files");
     }
     list->paths[list->count++] = path;
     return IRON_OK;
@@ -71,10 +67,8 @@ typedef struct folder_list {
 
 char *iron__folder_join(const char *folder, const char *name) {
     size_t length = strlen(folder);
-    const char *slash = length == 0 || folder[length - 1] == '/' ? "" : "/";
-    char *path = NULL;
 
-    return asprintf(&path, "%s%s%s", folder, slash, name) < 0 ? NULL : path;
+    return iron__print("%s%s%s", folder, length == 0 || folder[length - 1] == '/' ? "" : "/", name);
 }
 
 bool iron__name_is_inside(const char *name) {
@@ -154,19 +148,6 @@ static iron_status read_list(const char *path, const char *name, const iron__jso
     return status;
 }
 
-/* A dataset that was saved with a selection of its rows would be read without it. */
-static iron_status check_selection(const char *path, const iron__json *root, iron_error *err) {
-    static const char *const names[] = {"_indices_data_files", "_indices_files"};
-
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-        IRON_FAIL_IF(iron__json_length(iron__json_member(root, names[k])) > 0, err,
-                     IRON_E_UNSUPPORTED,
-                     "%.100s: state.json has %s, a selection of rows, which is not read; save the "
-                     "dataset again after flatten_indices()",
-                     path, names[k]);
-    return IRON_OK;
-}
-
 static const struct dataset_list {
     folder_kind kind;
     const char *file, *member;
@@ -178,13 +159,19 @@ static const struct dataset_list {
 
 static iron_status add_names(const char *path, const struct dataset_list *list,
                              const iron__json *root, folder_list *f, iron_error *err) {
+    static const char *const selections[] = {"_indices_data_files", "_indices_files"};
     const iron__json *parts = iron__json_member(root, list->member);
 
     if (!parts || parts->kind != IRON_JSON_ARRAY)
         return IRON_OK;
     f->kind = list->kind;
-    if (f->kind == FOLDER_HF)
-        IRON_TRY(check_selection(path, root, err));
+    /* a dataset that was saved with a selection of its rows would be read without it */
+    for (size_t k = 0; f->kind == FOLDER_HF && k < 2; k++)
+        IRON_FAIL_IF(iron__json_length(iron__json_member(root, selections[k])) > 0, err,
+                     IRON_E_UNSUPPORTED,
+                     "%.100s: state.json has %s, a selection of rows, which is not read; save the "
+                     "dataset again after flatten_indices()",
+                     path, selections[k]);
     for (size_t k = 0; k < iron__json_length(parts); k++) {
         const iron__json *part = iron__json_at(parts, k);
         const char *name =
@@ -327,7 +314,7 @@ static bool any_matches(const char *const *globs, size_t count, const char *rela
 /* What is inside a compressed file, if that is not tokens; NULL also if that cannot be told. */
 static const iron__container *look_inside(iron__candidate *c, iron__codec codec) {
     if (!iron__codec_is_there(codec) || iron__input_decompress(c->file, codec, NULL) != IRON_OK ||
-        iron__input_peek(c->file, c->head, &c->head_count, NULL, NULL) != IRON_OK ||
+        iron__input_peek(c->file, c->head, &c->head_count, NULL) != IRON_OK ||
         iron__format_recognise(c) != &iron__format_raw)
         return NULL;
     return iron__container_find(c);
@@ -359,7 +346,7 @@ static const char *not_tokens(const iron_source_options *o, const char *path, ui
     if (o->include_count > 0 && o->format && strcmp(o->format, "raw") == 0)
         return NULL;
     if (iron__input_open(&file, NULL) == IRON_OK) {
-        if (iron__input_peek(&file, c.head, &c.head_count, NULL, NULL) == IRON_OK) {
+        if (iron__input_peek(&file, c.head, &c.head_count, NULL) == IRON_OK) {
             is_recognised = iron__format_recognise(&c) != &iron__format_raw;
             found = is_recognised ? NULL : iron__container_find(&c);
         }
@@ -383,7 +370,7 @@ static iron_status add(contents *in, char *path, const char *key, const char *wh
     if (!path || !entries || (key && !file.key)) {
         free(path);
         free(file.key);
-        return no_memory(err);
+        return iron__no_memory(err, "a list of files");
     }
     in->entries[in->count++] = file;
     return IRON_OK;
@@ -404,11 +391,17 @@ static iron_status add_subfolder(const iron_source_options *o, const char *path,
     return add_folder(o, &sub, err);
 }
 
-/* Whether --include and --exclude choose a path of the directory that the user named. */
-static bool is_chosen(const iron_source_options *o, const char *relative, bool is_directory) {
-    return !o || (!any_matches(o->exclude, o->exclude_count, relative, is_directory) &&
-                  (is_directory || o->include_count == 0 ||
-                   any_matches(o->include, o->include_count, relative, false)));
+/* Whether --include and --exclude choose a path of the directory that the user named; counts those
+ * that they do not choose. */
+static bool choose(const iron_source_options *o, contents *in, const char *path,
+                   bool is_directory) {
+    const char *relative = path + in->root_length;
+    bool is_chosen = !o || (!any_matches(o->exclude, o->exclude_count, relative, is_directory) &&
+                            (is_directory || o->include_count == 0 ||
+                             any_matches(o->include, o->include_count, relative, false)));
+
+    in->not_chosen += !is_chosen;
+    return is_chosen;
 }
 
 /* Takes `file`. A file that stat cannot access is a missing shard: it is listed, and opening it
@@ -420,13 +413,11 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
     bool is_there, is_directory;
 
     if (!file)
-        return no_memory(err);
+        return iron__no_memory(err, "a list of files");
     is_there = stat(file, &info) == 0;
     is_directory = is_there && S_ISDIR(info.st_mode);
-    if (is_there && !is_directory && iron__path_is_sidecar(file)) {
-        free(file);
-    } else if (!is_chosen(o, file + f->in->root_length, is_directory)) {
-        f->in->not_chosen++;
+    if ((is_there && !is_directory && iron__path_is_sidecar(file)) ||
+        !choose(o, f->in, file, is_directory)) {
         free(file);
     } else if (is_directory) {
         if (o && o->is_recursive)
@@ -458,14 +449,12 @@ static iron_status add_plain(const iron_source_options *o, const listing *f, iro
     struct dirent *entry;
 
     if (!directory)
-        return iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
-                          strerror(errno));
+        return iron__fail_path(err, "list directory", f->path, errno);
     while (status == IRON_OK && (errno = 0, entry = readdir(directory)))
         if (!is_hidden(entry->d_name))
             status = add_entry(o, f, iron__folder_join(f->path, entry->d_name), err);
     if (status == IRON_OK && errno)
-        status = iron__fail(err, IRON_E_IO, errno, "cannot list directory %.120s: %s", f->path,
-                            strerror(errno));
+        status = iron__fail_path(err, "list directory", f->path, errno);
     closedir(directory);
     return status;
 }
@@ -474,18 +463,16 @@ static iron_status add_plain(const iron_source_options *o, const listing *f, iro
 static iron_status add_parts(const iron_source_options *o, const listing *f,
                              const folder_list *dataset, iron_error *err) {
     char *key = iron__folder_join(f->path, "");
-    iron_status status = key ? IRON_OK : no_memory(err);
+    iron_status status = key ? IRON_OK : iron__no_memory(err, "a list of files");
 
     f->in->list = dataset->kind == FOLDER_MDS ? "index.json" : "state.json";
     for (size_t k = 0; k < dataset->parts.count && status == IRON_OK; k++) {
         char *path = iron__folder_join(f->path, dataset->parts.paths[k]);
 
-        if (path && !is_chosen(o, path + f->in->root_length, false)) {
-            f->in->not_chosen++;
+        if (path && !choose(o, f->in, path, false))
             free(path);
-        } else {
+        else
             status = add(f->in, path, f->key ? f->key : key, NULL, err);
-        }
     }
     free(key);
     return status;
@@ -509,18 +496,16 @@ static void list_splits(const iron__file_list *splits, char *text, size_t room) 
 static iron_status add_splits(const iron_source_options *o, const listing *f,
                               iron__file_list *splits, iron_error *err) {
     char *key = iron__folder_join(f->path, ""), text[80] = "";
-    iron_status status = key ? IRON_OK : no_memory(err);
+    iron_status status = key ? IRON_OK : iron__no_memory(err, "a list of files");
     size_t chosen = 0;
 
     for (size_t k = 0; k < splits->count; k++) { /* leaves those that --exclude does not name */
         char *path = iron__folder_join(f->path, splits->paths[k]);
 
-        if (path && !is_chosen(o, path + f->in->root_length, true)) {
+        if (path && !choose(o, f->in, path, true))
             free(splits->paths[k]);
-            f->in->not_chosen++;
-        } else {
+        else
             splits->paths[chosen++] = splits->paths[k];
-        }
         free(path);
     }
     splits->count = chosen;
@@ -534,7 +519,7 @@ static iron_status add_splits(const iron_source_options *o, const listing *f,
         struct stat info;
 
         if (!path)
-            status = no_memory(err);
+            status = iron__no_memory(err, "a list of files");
         else if (stat(path, &info) != 0)
             status = iron__fail(err, IRON_E_IO, errno,
                                 "cannot open %.100s, which dataset_dict.json lists: %s", path,
@@ -638,9 +623,8 @@ static iron_status list_bucket(const iron_source_options *o, const listing *f, i
             continue;
         if (strchr(relative, '/') && !(o && o->is_recursive)) {
             f->in->subfolders++;
-        } else if (!is_chosen(o, relative, false)) {
-            f->in->not_chosen++;
-        } else if (what || !iron__path_is_sidecar(names[k])) {
+        } else if (choose(o, f->in, names[k], false) &&
+                   (what || !iron__path_is_sidecar(names[k]))) {
             status = add(f->in, names[k], NULL, what, err);
             names[k] = NULL;
         }
@@ -717,10 +701,9 @@ static iron_status add_argument(iron__file_list *list, const char *path, iron_er
     if (iron__path_is_remote(path))
         return add_remote(list, iron__remote_name(path), err);
     if (stat(path, &info) != 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+        return iron__fail_path(err, "open", path, errno);
     if (S_ISREG(info.st_mode) && (folder = folder_of_index(path)) && stat(folder, &info) != 0)
-        status =
-            iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", folder, strerror(errno));
+        status = iron__fail_path(err, "open", folder, errno);
     else if (S_ISDIR(info.st_mode))
         status = add_directory(list, folder ? folder : path, &info, err);
     else
@@ -759,7 +742,8 @@ iron_status iron_input_files_list(const iron_source_options *options, iron_input
     *out = NULL;
     IRON_TRY(iron__source_options_check(options, err));
     files = calloc(1, sizeof *files);
-    status = files ? iron__file_list_fill(&files->list, options, err) : no_memory(err);
+    status = files ? iron__file_list_fill(&files->list, options, err)
+                   : iron__no_memory(err, "a list of files");
     if (status == IRON_OK)
         *out = files;
     else

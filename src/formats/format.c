@@ -8,7 +8,6 @@
 #include "core/fail.h"
 #include "formats/dtype.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +49,7 @@ void iron__format_layout_clear(iron__format_layout *layout) {
     free(layout->shape);
     iron__frames_close(layout->frames);
     iron__table_destroy(layout->table);
-    iron__table_stream_destroy(layout->stream);
+    iron__table_destroy(layout->stream);
     layout->shape = NULL;
     layout->frames = NULL;
     layout->table = NULL;
@@ -70,7 +69,7 @@ iron_status iron__format_choose(const iron__candidate *c, const iron__table_colu
         return IRON_OK;
     IRON_TRY(status);
     *name = strdup(columns[*chosen].name);
-    return *name ? IRON_OK : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+    return *name ? IRON_OK : iron__no_memory(err, "a table");
 }
 
 void iron__format_reason(const iron__candidate *c, const char *format, ...) {
@@ -88,7 +87,7 @@ iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron
     uint64_t from = c->file->offset;
     size_t got;
 
-    IRON_TRY(iron__input_read(c->file, to, want, &got, c->stop, err));
+    IRON_TRY(iron__input_read(c->file, to, want, &got, err));
     IRON_FAIL_IF(got < want, err, IRON_E_FORMAT,
                  "%.100s ended at byte %" PRIu64 ", inside its header, which needs at least "
                  "%" PRIu64 " bytes",
@@ -133,16 +132,6 @@ static iron_status check_raw(const iron__candidate *c, bool is_forced, iron_erro
     return c->dtype == IRON_DTYPE_NONE ? IRON_OK : iron__dtype_warn(c, err);
 }
 
-/* The codec of a compressed file. Shards of MDS are decompressed by their own reader. */
-static iron__codec find_codec(const iron__format *forced, const iron__candidate *c) {
-    const iron__container *found;
-
-    if (forced == &iron__format_mds || (!forced && iron__format_recognise(c) != &iron__format_raw))
-        return IRON_CODEC_NONE;
-    found = iron__container_find(c);
-    return found ? found->codec : IRON_CODEC_NONE;
-}
-
 iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
                                        iron__format_layout *layout, iron_error *err) {
     bool is_file = !iron__input_is_pipe(c->file) && !iron__path_is_stdin(c->file->path);
@@ -156,20 +145,19 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
     if (!is_file)
         layout->frames = NULL;
     else if (c->wants_seekable)
-        IRON_TRY(iron__frames_open_any(c->file, codec, c->stop, &layout->frames, err));
+        IRON_TRY(iron__frames_open_any(c->file, codec, &layout->frames, err));
     else
         IRON_TRY(iron__frames_open(c->file, codec, &layout->frames, err));
     IRON_TRY(iron__input_decompress(c->file, codec, err));
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
     layout->bytes = IRON_COUNT_UNKNOWN;
     return IRON_OK;
 }
 
 /* What is left to check once the format's own checks have passed. */
 static iron_status check_layout(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
-    iron_dtype stored_as = l->table    ? l->table->stored_as
-                           : l->stream ? l->stream->stored_as
-                                       : IRON_DTYPE_NONE;
+    const iron__table *table = iron__layout_table(l);
+    iron_dtype stored_as = table ? table->stored_as : IRON_DTYPE_NONE;
 
     if (!c->is_for_raw && c->dtype == IRON_DTYPE_I32 && stored_as == IRON_DTYPE_I32)
         l->dtype = IRON_DTYPE_I32; /* as wide as u32; no value is negative */
@@ -213,7 +201,7 @@ static iron_status go_inside(iron__candidate *c, iron__format_layout *layout, ir
     if (!layout->frames) {
         status = iron__input_open(&stored, err);
         if (status == IRON_OK)
-            status = iron__frames_open_any(&stored, c->codec, c->stop, &layout->frames, err);
+            status = iron__frames_open_any(&stored, c->codec, &layout->frames, err);
         iron__input_close(&stored);
     }
     if (status == IRON_OK)
@@ -237,7 +225,7 @@ static iron_status examine_table(iron__candidate *c, iron__format_layout *layout
     status = format->examine(c, layout, err);
     if (status != IRON_E_UNSUPPORTED || !can_go || c->wants_seekable)
         return status;
-    iron__table_stream_destroy(layout->stream);
+    iron__table_destroy(layout->stream);
     layout->stream = NULL;
     IRON_TRY(go_inside(c, layout, err));
     return format->examine(c, layout, err);
@@ -246,14 +234,16 @@ static iron_status examine_table(iron__candidate *c, iron__format_layout *layout
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err) {
     bool is_forced = forced != NULL, is_beside = !iron__input_is_pipe(c->file);
-    iron__codec codec;
+    const iron__container *found = NULL;
 
     *layout = (iron__format_layout){
         .bytes = c->file->bytes, .tokens = IRON_COUNT_UNKNOWN, .documents = IRON_COUNT_UNKNOWN};
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, c->stop, err));
-    codec = find_codec(forced, c);
-    if (codec != IRON_CODEC_NONE)
-        IRON_TRY(iron__candidate_decompress(c, codec, layout, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
+    /* shards of MDS are decompressed by their own reader */
+    if (forced ? forced != &iron__format_mds : iron__format_recognise(c) == &iron__format_raw)
+        found = iron__container_find(c);
+    if (found && found->codec != IRON_CODEC_NONE)
+        IRON_TRY(iron__candidate_decompress(c, found->codec, layout, err));
     if (!forced) {
         if (is_beside)
             IRON_TRY(iron__sidecar_refuse(c->file->path, err));

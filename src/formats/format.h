@@ -42,7 +42,7 @@ typedef struct iron__format_layout {
     iron__frames *frames; /* owned: it can be decompressed at any position; else NULL */
     iron__table *table;   /* owned: tokens are decoded in blocks, such as a column; else NULL. With
                            * frames: it is the table of what they decompress to */
-    iron__table_stream *stream; /* owned: the same, read in order; else NULL */
+    iron__table *stream;  /* owned: the same, read in order; else NULL */
 } iron__format_layout;
 
 /* Whether the tokens of a file are not simply the bytes from data_offset on. */
@@ -54,6 +54,11 @@ static inline bool iron__layout_is_converted(const iron__format_layout *layout) 
 static inline void iron__layout_use_frames(const iron__format_layout *layout, iron__input *in) {
     if (layout->table && layout->frames)
         iron__input_use_frames(in, layout->frames);
+}
+
+/* The table, however it is read; NULL: there is none. */
+static inline const iron__table *iron__layout_table(const iron__format_layout *layout) {
+    return layout->table ? layout->table : layout->stream;
 }
 
 /* Of a column: fills dtype, tokens and documents as they are in the layout's table. */
@@ -73,7 +78,6 @@ typedef struct iron__candidate {
     bool is_for_raw;     /* the user's dtype applies only to files without a dtype of their own */
     const char *column;  /* of tables: given by the user, or NULL */
     bool wants_seekable; /* of compressed files: decompress to find the length, if necessary */
-    const atomic_bool *stop;
     iron_sniff_report *report;          /* receives the reasons; may be NULL */
     const iron_source_options *options; /* for warnings; may be NULL */
     unsigned char head[IRON_HEAD_BYTES];
@@ -213,6 +217,22 @@ void iron__sidecar_close(iron__sidecar *sidecar);
 /* Reads bytes at ... at+want-1; an error if the file is shorter. */
 iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *to, size_t want,
                                iron_error *err);
+/* Numbers of a sidecar, which may have hundreds of millions of them: some are in memory. */
+typedef struct iron__numbers {
+    const iron__sidecar *file;
+    uint64_t at;    /* byte of the first one */
+    uint64_t count; /* of all */
+    size_t width;   /* 4 or 8 bytes */
+    bool is_sought; /* one is read at a time, not those after it as well */
+    uint64_t first; /* of those in memory */
+    size_t held;
+    unsigned char data[32 << 10];
+} iron__numbers;
+
+/* Number `index`, which must be less than the count. */
+iron_status iron__numbers_get(iron__numbers *numbers, uint64_t index, uint64_t *value,
+                              iron_error *err);
+
 /* All of it, with a zero after it; the caller frees it. */
 iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, char **text,
                                iron_error *err);

@@ -13,7 +13,6 @@
 #include "core/fail.h"
 #include "formats/format.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +55,7 @@ static void scatter(const unsigned char *from, size_t rows, unsigned char *to, s
 /* Fills the tile with rows `row` ... row+rows-1. `piece` has room for one column's part of it, and
  * for COLUMN_BYTES. */
 static iron_status fill(const array *a, const iron__input *in, uint64_t row, size_t rows,
-                        unsigned char *to, unsigned char *piece, const atomic_bool *stop,
-                        iron_error *err) {
+                        unsigned char *to, unsigned char *piece, iron_error *err) {
     uint64_t index[IRON_DIMENSIONS_MAX] = {0}, stride[IRON_DIMENSIONS_MAX], column = 0;
     size_t part = rows * a->width;
     uint64_t columns = row_tokens(a), place = 0;
@@ -72,7 +70,7 @@ static iron_status fill(const array *a, const iron__input *in, uint64_t row, siz
 
         some = some < columns - column ? some : (size_t)(columns - column);
         IRON_TRY(iron__input_read_at(in, a->data_offset + (column * a->shape[0] + row) * a->width,
-                                     piece, some * part, stop, err));
+                                     piece, some * part, err));
         for (size_t k = 0; k < some; k++) {
             scatter(piece + k * part, rows, to + place * a->width, (size_t)columns * a->width,
                     a->width);
@@ -90,8 +88,7 @@ static iron_status fill(const array *a, const iron__input *in, uint64_t row, siz
 }
 
 static iron_status decode(const iron__table *t, const iron__input *in, size_t index,
-                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                          iron_error *err) {
+                          bool wants_tokens, iron__block *out, iron_error *err) {
     const array *a = t->state;
     uint64_t row = t->blocks[index].first / row_tokens(a);
     size_t rows = (size_t)(iron__table_block_tokens(t, index) / row_tokens(a));
@@ -104,9 +101,8 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     IRON_TRY(iron__block_reserve(out, bytes, err));
     piece = malloc(part > COLUMN_BYTES ? part : COLUMN_BYTES);
     if (!piece)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a part of %.120s",
-                          in->path);
-    status = fill(a, in, row, rows, out->data, piece, stop, err);
+        return iron__no_memory(err, in->path);
+    status = fill(a, in, row, rows, out->data, piece, err);
     free(piece);
     if (a->is_swapped)
         iron__swap_bytes(out->data, bytes / a->width, a->width);
@@ -114,7 +110,7 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     return status;
 }
 
-static const iron__table_kind kind = {decode, free};
+static const iron__table_kind kind = {decode, free, NULL};
 
 iron_status iron__fortran_table(iron__format_layout *l, const char *name, iron_error *err) {
     size_t width = iron_dtype_bytes(l->dtype);

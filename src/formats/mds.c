@@ -23,7 +23,6 @@
 #include "io/remote.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -49,10 +48,6 @@
 
 /* Times of change are as coarse as this on some filesystems. */
 #define SETTLED_SECONDS 3
-
-static iron_status no_memory(const char *name, iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", name);
-}
 
 /* The index. Every shard needs it, and it grows with the number of shards: so the last index that
  * was read is kept, parsed and sorted by names. It is used again while the file is unchanged, which
@@ -128,18 +123,27 @@ static bool read_version(const char *path, file_version *out) {
     return true;
 }
 
-static bool is_same_version(const file_version *a, const file_version *b) {
-    return a->is_settled && a->device == b->device && a->inode == b->inode &&
-           a->bytes == b->bytes && a->changed.tv_sec == b->changed.tv_sec &&
-           a->changed.tv_nsec == b->changed.tv_nsec;
-}
+/* Parses the text of an index. What is wrong with it is kept as its fault. */
+static iron_status parse_index(iron__mds_index *index, const char *text, size_t length,
+                               iron_error *err) {
+    iron_error fault = {0};
+    iron_status status =
+        iron__json_parse(text, length, iron__allocator_default(), &index->root, &fault);
+    size_t count;
 
-static iron_status sort_names(iron__mds_index *index, iron_error *err) {
-    size_t count = iron__json_length(index->shards);
-
+    if (status == IRON_E_NOMEM)
+        return iron__fail_again(err, &fault);
+    index->shards = iron__json_member(index->root, "shards");
+    if (status != IRON_OK)
+        iron__fail(&index->fault, IRON_E_FORMAT, 0, "%.100s: %.120s", index->path, fault.text);
+    else if (!index->shards || index->shards->kind != IRON_JSON_ARRAY)
+        iron__fail(&index->fault, IRON_E_FORMAT, 0,
+                   "%.100s is not the index of an MDS dataset: it has no list of shards",
+                   index->path);
+    count = iron__json_length(index->shards);
     index->names = calloc(2 * count + 1, sizeof *index->names);
     if (!index->names)
-        return no_memory(index->path, err);
+        return iron__no_memory(err, index->path);
     for (size_t k = 0; k < count; k++) {
         const iron__json *shard = iron__json_at(index->shards, k);
         const char *raw = iron__mds_basename(shard, "raw_data");
@@ -154,31 +158,6 @@ static iron_status sort_names(iron__mds_index *index, iron_error *err) {
     return IRON_OK;
 }
 
-/* Parses the text of an index. What is wrong with it is kept as its fault. */
-static iron_status parse_index(iron__mds_index *index, const char *text, size_t length,
-                               iron_error *err) {
-    iron_error fault = {0};
-    iron_status status =
-        iron__json_parse(text, length, iron__allocator_default(), &index->root, &fault);
-
-    if (status == IRON_E_NOMEM) {
-        if (err)
-            *err = fault;
-        return status;
-    }
-    if (status == IRON_OK)
-        index->shards = iron__json_member(index->root, "shards");
-    if (status != IRON_OK)
-        iron__fail(&index->fault, IRON_E_FORMAT, 0, "%.100s: %.120s", index->path, fault.text);
-    else if (!index->shards || index->shards->kind != IRON_JSON_ARRAY)
-        iron__fail(&index->fault, IRON_E_FORMAT, 0,
-                   "%.100s is not the index of an MDS dataset: it has no list of shards",
-                   index->path);
-    else
-        return sort_names(index, err);
-    return IRON_OK;
-}
-
 static iron_status read_index(const char *path, iron__mds_index **out, iron_error *err) {
     iron__mds_index *index = calloc(1, sizeof *index);
     iron__sidecar file = {.file = {.fd = -1}};
@@ -188,7 +167,7 @@ static iron_status read_index(const char *path, iron__mds_index **out, iron_erro
 
     *out = NULL;
     if (!index || !(index->path = strdup(path))) {
-        status = no_memory("an index", err);
+        status = iron__no_memory(err, "an index");
         goto done;
     }
     /* before it is read: a change after this shows. A remote object stays the version that was
@@ -215,50 +194,38 @@ done:
     return status;
 }
 
-static iron__mds_index *find_cached(const char *path) {
-    iron__mds_index *found = NULL;
-    file_version now;
-
-    pthread_mutex_lock(&cache.mutex);
-    if (cache.last && strcmp(cache.last->path, path) == 0 && read_version(path, &now) &&
-        is_same_version(&cache.last->version, &now)) {
-        found = cache.last;
-        found->users++;
-    }
-    pthread_mutex_unlock(&cache.mutex);
-    return found;
-}
-
-/* The index has two users now: the cache and the caller. */
-static void keep_index(iron__mds_index *index) {
-    iron__mds_index *before;
-
-    pthread_mutex_lock(&cache.mutex);
-    before = cache.last;
-    cache.last = index;
-    index->users = 2;
-    pthread_mutex_unlock(&cache.mutex);
-    iron__mds_index_close(before);
-}
-
 iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron_error *err) {
     char *path = iron__folder_join(folder, "index.json");
+    iron__mds_index *before = NULL;
     iron_status status = IRON_OK;
+    file_version now;
 
     *out = NULL;
     if (!path)
-        return no_memory("a file name", err);
-    *out = find_cached(path);
-    if (!*out) {
-        status = read_index(path, out, err);
-        if (*out)
-            keep_index(*out);
+        return iron__no_memory(err, "a file name");
+    pthread_mutex_lock(&cache.mutex);
+    if (cache.last && strcmp(cache.last->path, path) == 0 && read_version(path, &now)) {
+        const file_version *v = &cache.last->version;
+
+        if (v->is_settled && v->device == now.device && v->inode == now.inode &&
+            v->bytes == now.bytes && v->changed.tv_sec == now.changed.tv_sec &&
+            v->changed.tv_nsec == now.changed.tv_nsec) {
+            *out = cache.last;
+            (*out)->users++;
+        }
+    }
+    pthread_mutex_unlock(&cache.mutex);
+    if (!*out && (status = read_index(path, out, err)) == IRON_OK && *out) {
+        pthread_mutex_lock(&cache.mutex);
+        before = cache.last;
+        cache.last = *out;
+        (*out)->users = 2; /* the cache and the caller */
+        pthread_mutex_unlock(&cache.mutex);
+        iron__mds_index_close(before);
     }
     free(path);
     if (*out && (*out)->fault.status != IRON_OK) {
-        status = (*out)->fault.status;
-        if (err)
-            *err = (*out)->fault;
+        status = iron__fail_again(err, &(*out)->fault);
         iron__mds_index_close(*out);
         *out = NULL;
     }
@@ -278,15 +245,6 @@ void iron__mds_index_close(iron__mds_index *index) {
 }
 
 const iron__json *iron__mds_index_shards(const iron__mds_index *index) { return index->shards; }
-
-/* The shard with a file of that name, or NULL. */
-static const iron__json *find_name(const iron__mds_index *index, const char *basename) {
-    shard_name wanted = {basename, NULL};
-    const shard_name *found =
-        bsearch(&wanted, index->names, index->name_count, sizeof wanted, by_name);
-
-    return found ? found->shard : NULL;
-}
 
 /* Shards. */
 
@@ -327,7 +285,6 @@ typedef struct shard_bytes {
     unsigned char *window;
     uint64_t at;
     size_t held;
-    const atomic_bool *stop;
 } shard_bytes;
 
 /* Gives bytes at ... at+want-1, which are in the shard and at most WINDOW_BYTES, until the next
@@ -342,12 +299,12 @@ static iron_status look(shard_bytes *b, uint64_t at, size_t want, const unsigned
     }
     if (!b->window || at < b->at || at + want > b->at + b->held) {
         if (!b->window && !(b->window = malloc(WINDOW_BYTES)))
-            return no_memory(b->name, err);
+            return iron__no_memory(err, b->name);
         if (b->held > 0 && (at < b->at || at - b->at > 2 * WINDOW_BYTES) && want < GLANCE_BYTES)
             some = GLANCE_BYTES;
         some = b->count - at < some ? (size_t)(b->count - at) : some;
         b->held = 0;
-        IRON_TRY(iron__input_read_at(b->file, at, b->window, some, b->stop, err));
+        IRON_TRY(iron__input_read_at(b->file, at, b->window, some, err));
         b->at = at;
         b->held = some;
     }
@@ -379,6 +336,7 @@ static bool has_shard_name(const char *path) {
 static iron_status find_shard(const char *path, iron__mds_index **index, const iron__json **entry,
                               iron_error *err) {
     const char *name = base_name(path);
+    const shard_name *found = NULL;
 
     *index = NULL;
     *entry = NULL;
@@ -387,15 +345,18 @@ static iron_status find_shard(const char *path, iron__mds_index **index, const i
         iron_status status;
 
         if (!folder)
-            return no_memory(path, err);
+            return iron__no_memory(err, path);
         status = iron__mds_index_open(folder, index, err);
         free(folder);
         if (status != IRON_OK && k == 0)
             return status;
         if (*index)
-            *entry = find_name(*index, name);
-        if (*entry)
+            found = bsearch(&(shard_name){name, NULL}, (*index)->names, (*index)->name_count,
+                            sizeof *found, by_name);
+        if (found) {
+            *entry = found->shard;
             return IRON_OK;
+        }
         iron__mds_index_close(*index);
         *index = NULL;
         if (name == path || name == path + 1)
@@ -483,26 +444,13 @@ static encoding parse_encoding(const char *text) {
     return e;
 }
 
-/* Bytes are offered as tokens if the user says what is in them, or if nothing else could be meant:
- * then they are refused with the way out. */
-static void judge_columns(const iron__candidate *c, iron__table_column *columns, size_t count) {
-    bool has_integers = false;
-
-    for (size_t k = 0; k < count; k++)
-        has_integers |= columns[k].is_tokens;
-    for (size_t k = 0; k < count; k++)
-        if (strcmp(columns[k].type, "bytes") == 0)
-            columns[k].is_tokens = c->dtype != IRON_DTYPE_NONE || !has_integers ||
-                                   iron__table_is_usual(columns[k].name) ||
-                                   (c->column && strcmp(columns[k].name, c->column) == 0);
-}
-
 /* Reads the lists of columns of the index into `columns` and s->sizes. */
 static iron_status read_columns(const iron__candidate *c, const iron__json *entry, shard *s,
                                 iron__table_column *columns, iron_error *err) {
     const iron__json *names = iron__json_member(entry, "column_names");
     const iron__json *encodings = iron__json_member(entry, "column_encodings");
     const iron__json *sizes = iron__json_member(entry, "column_sizes");
+    bool has_integers = false;
 
     for (size_t k = 0; k < s->column_count; k++) {
         const char *name = iron__json_get_text(iron__json_at(names, k));
@@ -529,31 +477,33 @@ static iron_status read_columns(const iron__candidate *c, const iron__json *entr
                      c->name, name, bytes, type, e.count * iron__stored_bytes(e.stored));
         columns[k].name = strdup(name);
         if (!columns[k].name)
-            return no_memory(c->name, err);
+            return iron__no_memory(err, c->name);
         strncpy(columns[k].type, type, sizeof columns[k].type - 1);
         columns[k].is_tokens = e.kind == ENCODING_FIXED || e.kind == ENCODING_ARRAY;
+        has_integers |= columns[k].is_tokens;
         s->sizes[k] = (uint32_t)bytes;
         s->fixed_bytes += bytes;
         s->variable_count += bytes == 0;
     }
-    judge_columns(c, columns, s->column_count);
+    /* Bytes are offered as tokens if the user says what is in them, or if nothing else could be
+     * meant: then they are refused with the way out. */
+    for (size_t k = 0; k < s->column_count; k++)
+        if (strcmp(columns[k].type, "bytes") == 0)
+            columns[k].is_tokens = c->dtype != IRON_DTYPE_NONE || !has_integers ||
+                                   iron__table_is_usual(columns[k].name) ||
+                                   (c->column && strcmp(columns[k].name, c->column) == 0);
     return IRON_OK;
-}
-
-/* How integers of the user's dtype are stored. */
-static iron__stored stored_of(iron_dtype dtype) {
-    static const iron__stored stored[] = {[IRON_DTYPE_U8] = IRON_STORED_U8,
-                                          [IRON_DTYPE_U16] = IRON_STORED_U16,
-                                          [IRON_DTYPE_U32] = IRON_STORED_U32,
-                                          [IRON_DTYPE_I32] = IRON_STORED_I32,
-                                          [IRON_DTYPE_I64] = IRON_STORED_I64};
-
-    return stored[dtype];
 }
 
 /* Decides what the tokens of the chosen column are, as far as the index tells. */
 static iron_status choose_encoding(const iron__candidate *c, const iron__json *entry, shard *s,
                                    const char *column, iron_error *err) {
+    /* how integers of the user's dtype are stored */
+    static const iron__stored stored[] = {[IRON_DTYPE_U8] = IRON_STORED_U8,
+                                          [IRON_DTYPE_U16] = IRON_STORED_U16,
+                                          [IRON_DTYPE_U32] = IRON_STORED_U32,
+                                          [IRON_DTYPE_I32] = IRON_STORED_I32,
+                                          [IRON_DTYPE_I64] = IRON_STORED_I64};
     const iron__json *encodings = iron__json_member(entry, "column_encodings");
 
     s->encoding = parse_encoding(iron__json_get_text(iron__json_at(encodings, s->token_column)));
@@ -564,7 +514,7 @@ static iron_status choose_encoding(const iron__candidate *c, const iron__json *e
                      "%.100s: column %.40s is bytes, which do not say what they are; give --dtype "
                      "u8, u16, u32, i32 or i64",
                      c->name, column);
-        s->encoding.stored = stored_of(c->dtype);
+        s->encoding.stored = stored[c->dtype];
         s->dtype = c->dtype;
     } else if (s->encoding.kind == ENCODING_FIXED || s->encoding.has_type) {
         s->dtype = iron__stored_dtype(s->encoding.stored);
@@ -591,7 +541,7 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
     s->column_count = count;
     if (!columns || !s->sizes) {
         free(columns);
-        return no_memory(c->name, err);
+        return iron__no_memory(err, c->name);
     }
     status = read_columns(c, entry, s, columns, err);
     if (status == IRON_OK)
@@ -746,24 +696,6 @@ static iron_status find_values(const shard *s, shard_bytes *b, uint64_t sample, 
     return IRON_OK;
 }
 
-/* All arrays must have tokens of one width. */
-static iron_status agree_on_dtype(shard *s, const char *name, uint64_t sample, iron__stored stored,
-                                  iron_error *err) {
-    iron_dtype dtype = iron__stored_dtype(stored);
-
-    if (s->encoding.kind == ENCODING_BYTES)
-        return IRON_OK;
-    if (s->dtype == IRON_DTYPE_NONE) {
-        s->dtype = dtype;
-        s->dtype_since = sample;
-    }
-    IRON_FAIL_IF(dtype != s->dtype, err, IRON_E_UNSUPPORTED,
-                 "%.100s: the array of sample %" PRIu64 " gives %s tokens, that of sample %" PRIu64
-                 " %s; all must have one width: write them again with ndarray:DTYPE",
-                 name, sample, iron_dtype_name(dtype), s->dtype_since, iron_dtype_name(s->dtype));
-    return IRON_OK;
-}
-
 /* Checks the offsets, which must be there and end with the file. */
 static iron_status check_header(const shard *s, shard_bytes *b, uint64_t *begin, iron_error *err) {
     uint64_t head = 4 + 4 * (s->samples + 1), last = 0, first = head;
@@ -793,6 +725,7 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
                         iron_error *err) {
     iron__table_block block = {.first = 0};
     uint64_t begin = 0, end, since = 0; /* bytes of the block */
+    iron_dtype dtype;
     values v;
 
     IRON_TRY(check_header(s, offsets, &begin, err));
@@ -811,7 +744,16 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
         IRON_TRY(read_offset(s, offsets, k + 1, &end, err));
         IRON_TRY(
             find_values(s, samples, k, begin, end, s->encoding.kind != ENCODING_ARRAY, &v, err));
-        IRON_TRY(agree_on_dtype(s, samples->name, k, v.stored, err));
+        dtype = s->encoding.kind == ENCODING_BYTES ? s->dtype : iron__stored_dtype(v.stored);
+        if (s->dtype == IRON_DTYPE_NONE) {
+            s->dtype = dtype;
+            s->dtype_since = k;
+        }
+        IRON_FAIL_IF(dtype != s->dtype, err, IRON_E_UNSUPPORTED,
+                     "%.100s: the array of sample %" PRIu64 " gives %s tokens, that of sample "
+                     "%" PRIu64 " %s; all must have one width: write them again with ndarray:DTYPE",
+                     samples->name, k, iron_dtype_name(dtype), s->dtype_since,
+                     iron_dtype_name(s->dtype));
         since += v.count * iron__stored_bytes(v.stored);
         IRON_FAIL_IF(since > IRON_TABLE_PART_BYTES_MAX, err, IRON_E_UNSUPPORTED,
                      "%.100s: sample %" PRIu64 " has %" PRIu64 " tokens, more than can be read at "
@@ -889,15 +831,15 @@ static iron_status decode_samples(const iron__table *t, size_t index, bool wants
 
 /* Reads and decompresses a whole shard; the caller frees *out. */
 static iron_status decompress(const shard *s, const iron__input *in, const char *name,
-                              unsigned char **out, const atomic_bool *stop, iron_error *err) {
+                              unsigned char **out, iron_error *err) {
     unsigned char *from = malloc((size_t)s->file_bytes + 1);
     iron_status status;
 
     *out = malloc((size_t)s->bytes + 1);
     if (!from || !*out)
-        status = no_memory(name, err);
+        status = iron__no_memory(err, name);
     else
-        status = iron__input_read_at(in, 0, from, (size_t)s->file_bytes, stop, err);
+        status = iron__input_read_at(in, 0, from, (size_t)s->file_bytes, err);
     if (status == IRON_OK)
         status = iron__codec_decompress(s->codec, name, from, (size_t)s->file_bytes, *out,
                                         (size_t)s->bytes, err);
@@ -910,17 +852,16 @@ static iron_status decompress(const shard *s, const iron__input *in, const char 
 }
 
 static iron_status decode(const iron__table *t, const iron__input *in, size_t index,
-                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                          iron_error *err) {
+                          bool wants_tokens, iron__block *out, iron_error *err) {
     const shard *s = t->state;
     const char *name = iron__path_shown(in->path);
-    shard_bytes offsets = {.name = name, .file = in, .count = s->bytes, .stop = stop};
+    shard_bytes offsets = {.name = name, .file = in, .count = s->bytes};
     shard_bytes samples = offsets;
     unsigned char *memory = NULL;
     iron_status status = IRON_OK;
 
     if (s->codec != IRON_CODEC_NONE)
-        status = decompress(s, in, name, &memory, stop, err);
+        status = decompress(s, in, name, &memory, err);
     offsets.memory = samples.memory = memory;
     if (status == IRON_OK)
         status = decode_samples(t, index, wants_tokens, &offsets, &samples, out, err);
@@ -937,7 +878,7 @@ static void destroy(void *state) {
     free(s);
 }
 
-static const iron__table_kind mds_kind = {decode, destroy};
+static const iron__table_kind mds_kind = {decode, destroy, NULL};
 
 /* Checksums. */
 
@@ -961,9 +902,7 @@ static iron_status start_checksum(const iron__candidate *c, const iron__json *ha
                  iron__checksum_is_known(hash->name) ? fault.text : "iron does not know this hash");
         return IRON_OK;
     }
-    if (status != IRON_OK && err)
-        *err = fault;
-    return status;
+    return status == IRON_OK ? IRON_OK : iron__fail_again(err, &fault);
 }
 
 /* Once for each file. */
@@ -1107,15 +1046,14 @@ static iron_status check_bytes(const iron__candidate *c, const iron__json *raw,
 static iron_status check_content(const iron__candidate *c, const iron__json *raw,
                                  const iron__json *file, shard *s, iron__table *t,
                                  iron_error *err) {
-    shard_bytes stored = {
-        .name = c->name, .file = c->file, .count = s->file_bytes, .stop = c->stop};
+    shard_bytes stored = {.name = c->name, .file = c->file, .count = s->file_bytes};
     shard_bytes offsets = stored, samples = stored;
     unsigned char *memory = NULL;
     bool has_warned = false;
     iron_status status = check_hashes(c, file, &stored, "the file", &has_warned, err);
 
     if (status == IRON_OK && s->codec != IRON_CODEC_NONE) {
-        status = decompress(s, c->file, c->name, &memory, c->stop, err);
+        status = decompress(s, c->file, c->name, &memory, err);
         offsets.memory = samples.memory = memory;
         offsets.count = samples.count = s->bytes;
         if (status == IRON_OK)

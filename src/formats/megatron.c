@@ -8,8 +8,7 @@
  *    17  u8 element type                                                i64 document[D], sequences
  *                                                                       i8 mode[S], sometimes
  *
- * The whole index is checked, in pieces, because it may have hundreds of millions of entries.
- * Nothing is aligned from byte 34 on.
+ * The whole index is checked. Nothing is aligned from byte 34 on.
  */
 #include "core/fail.h"
 #include "formats/dtype.h"
@@ -23,7 +22,6 @@
 #define MAGIC        "MMIDIDX\0" /* and the terminating zero */
 #define MAGIC_BYTES  9u
 #define HEADER_BYTES 34u
-#define PIECE        4096u /* entries read at once */
 
 typedef struct megatron_index {
     iron__sidecar file;
@@ -81,7 +79,8 @@ static char *main_path(const char *path) {
 
 static iron_status read_header(megatron_index *x, iron_error *err) {
     unsigned char header[HEADER_BYTES];
-    uint64_t version;
+    uint64_t version, body, wanted;
+    bool fits;
 
     IRON_FAIL_IF(x->file.bytes < HEADER_BYTES, err, IRON_E_FORMAT,
                  "%.100s: %" PRIu64 " bytes, expected a header of %u", x->file.path, x->file.bytes,
@@ -99,62 +98,42 @@ static iron_status read_header(megatron_index *x, iron_error *err) {
     IRON_FAIL_IF(x->entries == 0, err, IRON_E_FORMAT,
                  "%.100s at byte 26: 0 document entries, expected one more than documents",
                  x->file.path);
-    return IRON_OK;
-}
-
-/* The size is 34 + 12 S + 8 D, plus S if there are modes. */
-static iron_status check_size(const megatron_index *x, iron_error *err) {
-    uint64_t body = x->file.bytes - HEADER_BYTES, wanted = 0;
-    bool fits = x->sequences <= body / 12 && x->entries <= body / 8;
-
-    if (fits)
-        wanted = 12 * x->sequences + 8 * x->entries;
-    fits = fits && (body == wanted || body == wanted + x->sequences);
-    IRON_FAIL_IF(!fits, err, IRON_E_FORMAT,
+    /* the size is 34 + 12 S + 8 D, plus S if there are modes */
+    body = x->file.bytes - HEADER_BYTES;
+    fits = x->sequences <= body / 12 && x->entries <= body / 8;
+    wanted = fits ? 12 * x->sequences + 8 * x->entries : 0;
+    IRON_FAIL_IF(!fits || (body != wanted && body != wanted + x->sequences), err, IRON_E_FORMAT,
                  "%.90s: %" PRIu64 " bytes, expected 34 + 12 S + 8 D (+ S) with S = %" PRIu64
                  " (byte 18) and D = %" PRIu64 " (byte 26); is it cut?",
                  x->file.path, x->file.bytes, x->sequences, x->entries);
     return IRON_OK;
 }
 
-/* Checks `count` sequences: lengths are not negative, and offsets are their running sum. */
-static iron_status check_piece(const megatron_index *x, uint64_t first, size_t count, uint64_t *sum,
-                               iron_error *err) {
-    unsigned char lengths[4 * PIECE], offsets[8 * PIECE];
-    uint64_t lengths_at = HEADER_BYTES + 4 * first;
-    uint64_t offsets_at = HEADER_BYTES + 4 * x->sequences + 8 * first;
+/* Lengths are not negative, and offsets are their running sum. */
+static iron_status check_sequences(const megatron_index *x, iron_error *err) {
+    iron__numbers lengths = {
+        .file = &x->file, .at = HEADER_BYTES, .count = x->sequences, .width = 4};
+    iron__numbers offsets = {
+        .file = &x->file, .at = HEADER_BYTES + 4 * x->sequences, .count = x->sequences, .width = 8};
+    uint64_t sum = 0, length, offset;
 
-    IRON_TRY(iron__sidecar_read(&x->file, lengths_at, lengths, 4 * count, err));
-    IRON_TRY(iron__sidecar_read(&x->file, offsets_at, offsets, 8 * count, err));
-    for (size_t k = 0; k < count; k++) {
-        int32_t length = (int32_t)iron__load_u32(lengths + 4 * k);
-        int64_t offset = (int64_t)iron__load_u64(offsets + 8 * k);
-
-        IRON_FAIL_IF(length < 0, err, IRON_E_FORMAT,
+    for (uint64_t k = 0; k < x->sequences; k++) {
+        IRON_TRY(iron__numbers_get(&lengths, k, &length, err));
+        IRON_TRY(iron__numbers_get(&offsets, k, &offset, err));
+        IRON_FAIL_IF(length > INT32_MAX, err, IRON_E_FORMAT,
                      "%.100s at byte %" PRIu64 ": sequence %" PRIu64 " has %" PRId32
                      " tokens, expected 0 or more",
-                     x->file.path, lengths_at + 4 * k, first + k, length);
-        IRON_FAIL_IF(offset < 0 || (uint64_t)offset != *sum, err, IRON_E_FORMAT,
+                     x->file.path, lengths.at + 4 * k, k, (int32_t)length);
+        IRON_FAIL_IF(offset != sum, err, IRON_E_FORMAT,
                      "%.90s at byte %" PRIu64 ": sequence %" PRIu64 " begins at byte %" PRId64
                      ", expected %" PRIu64 ", the sum of the lengths before it",
-                     x->file.path, offsets_at + 8 * k, first + k, offset, *sum);
-        *sum += (uint64_t)length * iron_dtype_bytes(x->dtype);
+                     x->file.path, offsets.at + 8 * k, k, (int64_t)offset, sum);
+        sum += length * iron_dtype_bytes(x->dtype);
         /* this also prevents an overflow of the sum */
-        IRON_FAIL_IF(*sum > x->bin_bytes, err, IRON_E_FORMAT,
+        IRON_FAIL_IF(sum > x->bin_bytes, err, IRON_E_FORMAT,
                      "%.80s at byte %" PRIu64 ": sequence %" PRIu64 " ends at byte %" PRIu64
                      ", expected at most %" PRIu64 ", the size of %.60s",
-                     x->file.path, lengths_at + 4 * k, first + k, *sum, x->bin_bytes, x->bin);
-    }
-    return IRON_OK;
-}
-
-static iron_status check_sequences(const megatron_index *x, iron_error *err) {
-    uint64_t sum = 0;
-
-    for (uint64_t first = 0; first < x->sequences; first += PIECE) {
-        uint64_t left = x->sequences - first;
-
-        IRON_TRY(check_piece(x, first, left < PIECE ? (size_t)left : PIECE, &sum, err));
+                     x->file.path, lengths.at + 4 * k, k, sum, x->bin_bytes, x->bin);
     }
     IRON_FAIL_IF(sum != x->bin_bytes, err, IRON_E_FORMAT,
                  "%.90s: the last sequence ends at byte %" PRIu64 ", expected %" PRIu64
@@ -165,33 +144,25 @@ static iron_status check_sequences(const megatron_index *x, iron_error *err) {
 
 /* Documents begin at sequence 0, are in order, and end with the last sequence. */
 static iron_status check_documents(const megatron_index *x, iron_error *err) {
-    unsigned char piece[8 * PIECE];
-    uint64_t at = HEADER_BYTES + 12 * x->sequences, last = 0;
+    iron__numbers entries = {
+        .file = &x->file, .at = HEADER_BYTES + 12 * x->sequences, .count = x->entries, .width = 8};
+    uint64_t last = 0, entry;
 
-    for (uint64_t first = 0; first < x->entries; first += PIECE) {
-        uint64_t left = x->entries - first;
-        size_t count = left < PIECE ? (size_t)left : PIECE;
-
-        IRON_TRY(iron__sidecar_read(&x->file, at + 8 * first, piece, 8 * count, err));
-        for (size_t k = 0; k < count; k++) {
-            uint64_t entry = iron__load_u64(piece + 8 * k);
-
-            IRON_FAIL_IF(first + k == 0 && entry != 0, err, IRON_E_FORMAT,
-                         "%.100s at byte %" PRIu64 ": the first document begins at sequence "
-                         "%" PRId64 ", expected 0",
-                         x->file.path, at, (int64_t)entry);
-            IRON_FAIL_IF(entry < last || entry > x->sequences, err, IRON_E_FORMAT,
-                         "%.100s at byte %" PRIu64 ": document entry %" PRIu64 " is sequence "
-                         "%" PRId64 ", expected %" PRIu64 " to %" PRIu64,
-                         x->file.path, at + 8 * (first + k), first + k, (int64_t)entry, last,
-                         x->sequences);
-            last = entry;
-        }
+    for (uint64_t k = 0; k < x->entries; k++, last = entry) {
+        IRON_TRY(iron__numbers_get(&entries, k, &entry, err));
+        IRON_FAIL_IF(k == 0 && entry != 0, err, IRON_E_FORMAT,
+                     "%.100s at byte %" PRIu64 ": the first document begins at sequence %" PRId64
+                     ", expected 0",
+                     x->file.path, entries.at, (int64_t)entry);
+        IRON_FAIL_IF(entry < last || entry > x->sequences, err, IRON_E_FORMAT,
+                     "%.100s at byte %" PRIu64 ": document entry %" PRIu64 " is sequence %" PRId64
+                     ", expected %" PRIu64 " to %" PRIu64,
+                     x->file.path, entries.at + 8 * k, k, (int64_t)entry, last, x->sequences);
     }
     IRON_FAIL_IF(last != x->sequences, err, IRON_E_FORMAT,
                  "%.100s at byte %" PRIu64 ": the last document ends with sequence %" PRIu64
                  ", expected %" PRIu64,
-                 x->file.path, at + 8 * (x->entries - 1), last, x->sequences);
+                 x->file.path, entries.at + 8 * (x->entries - 1), last, x->sequences);
     return IRON_OK;
 }
 
@@ -199,7 +170,6 @@ static iron_status check_index(const iron__candidate *c, megatron_index *x, iron
     IRON_TRY(read_header(x, err));
     iron__format_reason(c, "P.idx beside it with magic MMIDIDX and version 1: tokens are %s",
                         iron_dtype_name(x->dtype));
-    IRON_TRY(check_size(x, err));
     iron__format_reason(c, "P.idx has the size for %" PRIu64 " sequences and %" PRIu64 " documents",
                         x->sequences, x->entries - 1);
     IRON_TRY(check_sequences(x, err));

@@ -90,16 +90,6 @@ static int read_shape(reader *r, iron__npy_header *h) {
     return h->dimensions != 1 || has_comma;
 }
 
-static int read_flag(reader *r, int *flag) {
-    if (accept(r, "True"))
-        *flag = 1;
-    else if (accept(r, "False"))
-        *flag = 0;
-    else
-        return 0;
-    return 1;
-}
-
 /* Each key exactly once, in any order; only blanks after the dict. */
 static int read_dict(reader *r, iron__npy_header *h) {
     unsigned seen = 0;
@@ -119,7 +109,8 @@ static int read_dict(reader *r, iron__npy_header *h) {
             good = read_string(r, h->descr, sizeof h->descr);
         } else if (strcmp(key, "fortran_order") == 0) {
             bit = 2;
-            good = read_flag(r, &h->is_fortran);
+            h->is_fortran = accept(r, "True");
+            good = h->is_fortran || accept(r, "False");
         } else if (strcmp(key, "shape") == 0) {
             bit = 4;
             good = (seen & bit) == 0 && read_shape(r, h);
@@ -250,13 +241,13 @@ iron_status iron_activations_read(const char *path, float *activations, uint64_t
     iron_status status;
 
     if (!file)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+        return iron__fail_path(err, "open", path, errno);
     data = malloc(ACTIVATIONS_FILE_MAX);
     bytes = data ? fread(data, 1, ACTIVATIONS_FILE_MAX, file) : 0;
     if (!data)
-        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.120s", path);
+        status = iron__no_memory(err, path);
     else if (ferror(file))
-        status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+        status = iron__fail_path(err, "read", path, errno);
     else
         status = parse_activations(path, data, bytes, activations, count, err);
     free(data);
@@ -300,7 +291,7 @@ static iron_status read_header(iron__candidate *c, unsigned char **out, size_t *
     *bytes = known + length;
     *out = malloc(*bytes);
     if (!*out)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a header");
+        return iron__no_memory(err, "a header");
     memcpy(*out, prefix, known);
     status = iron__candidate_read(c, *out + known, length, err);
     if (status != IRON_OK)
@@ -379,7 +370,7 @@ static iron_status keep_shape(const iron__candidate *c, const iron__npy_header *
                  c->name);
     layout->shape = malloc(count * sizeof *layout->shape);
     if (!layout->shape)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a header");
+        return iron__no_memory(err, "a header");
     for (unsigned d = 0; d < h->dimensions; d++)
         if (h->shape[d] > 1)
             layout->shape[layout->dimensions++] = h->shape[d];

@@ -123,8 +123,7 @@ typedef struct open_files {
     iron__direct_mode direct_mode; /* for files that are opened from now on */
     bool is_mapping;               /* the same */
     bool has_bus_handler;          /* since the first file was mapped */
-    const iron_allocator *allocator;
-    first_identity *identities; /* of each file */
+    first_identity *identities;    /* of each file */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     uint64_t clock;
@@ -181,19 +180,6 @@ static bool is_cold(const file_map *map) {
     return missing > COLD_SAMPLES / 2;
 }
 
-/* Maps a file that is in the page cache. What a disk must deliver comes sooner by ordinary reads,
- * which read ahead. */
-static file_map map_cached(int fd, uint64_t bytes) {
-    file_map map = map_file(fd, bytes);
-
-    if (is_cold(&map))
-        unmap_file(&map);
-    /* so that dropping pages does not mark them as in frequent use */
-    if (map.bytes)
-        (void)madvise(map.bytes, map.size, MADV_SEQUENTIAL);
-    return map;
-}
-
 /* Maps the pages of a use in one call instead of many page faults; where the kernel cannot (before
  * Linux 5.14), they are faults again. */
 static void populate(const file_map *map, size_t from, size_t bytes) {
@@ -237,23 +223,6 @@ static direct_file direct_open(int fd, iron__direct_mode mode) {
     file.fd = open(name, O_RDONLY | O_CLOEXEC | O_DIRECT);
     file.bytes = (uint64_t)info.st_size / BLOCK * BLOCK;
     return file;
-}
-
-static void direct_close(direct_file *file) {
-    if (file->fd >= 0)
-        close(file->fd);
-    file->fd = -1;
-}
-
-static void direct_buffers_init(direct_buffers *b) {
-    pthread_mutex_init(&b->mutex, NULL);
-    b->count = 0;
-}
-
-static void direct_buffers_deinit(direct_buffers *b) {
-    while (b->count > 0)
-        munmap(b->idle[--b->count], BUFFER_BYTES);
-    pthread_mutex_destroy(&b->mutex);
 }
 
 /* NULL: out of memory; ordinary reads are used instead. */
@@ -428,40 +397,17 @@ static size_t open_files_capacity(void) {
     return share < OPEN_FILES_MAX ? (size_t)share : OPEN_FILES_MAX;
 }
 
-static iron_status open_files_init(open_files *t, const iron_source *source,
-                                   const iron_allocator *allocator, iron_error *err) {
-    *t = (open_files){.source = source, .allocator = allocator, .capacity = open_files_capacity()};
-    t->identities = iron__allocate(allocator, iron_source_file_count(source), sizeof *t->identities,
-                                   "a file table", err);
-    if (!t->identities)
-        return IRON_E_NOMEM;
-    for (size_t k = 0; k < t->capacity; k++)
-        t->entries[k] = free_entry;
-    pthread_mutex_init(&t->mutex, NULL);
-    pthread_cond_init(&t->changed, NULL);
-    return IRON_OK;
-}
-
 static void close_entry(const open_files *t, open_file *entry) {
     iron__input file = {.fd = entry->fd};
 
     if (entry->index != FREE) {
         file.path = iron_source_file(t->source, entry->index);
         iron__input_close(&file);
-        direct_close(&entry->direct);
+        if (entry->direct.fd >= 0)
+            close(entry->direct.fd);
         unmap_file(&entry->map);
     }
     *entry = free_entry;
-}
-
-static void open_files_deinit(open_files *t) {
-    for (size_t k = 0; k < t->capacity; k++)
-        close_entry(t, &t->entries[k]);
-    if (t->has_bus_handler)
-        bus_handler_release();
-    pthread_cond_destroy(&t->changed);
-    pthread_mutex_destroy(&t->mutex);
-    iron__release(t->allocator, t->identities);
 }
 
 /* The least recently used file without users. */
@@ -518,22 +464,17 @@ static iron_status open_index(open_files *t, size_t index, iron__input *file, st
     iron_status status;
 
     *file = (iron__input){.path = iron_source_file(t->source, index), .fd = -1};
-    while ((status = iron__input_open(file, &why)) != IRON_OK) {
+    while (iron__input_open(file, &why) != IRON_OK) {
         bool is_full = why.native == EMFILE || why.native == ENFILE;
 
-        if (is_full && wait_for_descriptor(t))
-            continue;
-        if (err)
-            *err = why;
-        return status;
+        if (!is_full || !wait_for_descriptor(t))
+            return iron__fail_again(err, &why);
     }
-    if (fstat(file->fd, info) != 0) {
-        status = iron__fail(err, IRON_E_IO, errno, "cannot stat %.120s: %s", file->path,
-                            strerror(errno));
-        iron__input_close(file);
-        return status;
-    }
-    return IRON_OK;
+    if (fstat(file->fd, info) == 0)
+        return IRON_OK;
+    status = iron__fail_path(err, "stat", file->path, errno);
+    iron__input_close(file);
+    return status;
 }
 
 /* Opens the file that an entry was reserved for. Other threads may use the table meanwhile. */
@@ -546,7 +487,13 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
     file_map map = {.bytes = NULL};
 
     if (status == IRON_OK && t->is_mapping)
-        map = map_cached(file.fd, (uint64_t)info.st_size);
+        map = map_file(file.fd, (uint64_t)info.st_size);
+    /* What a disk must deliver comes sooner by ordinary reads, which read ahead. */
+    if (is_cold(&map))
+        unmap_file(&map);
+    /* so that dropping pages does not mark them as in frequent use */
+    if (map.bytes)
+        (void)madvise(map.bytes, map.size, MADV_SEQUENTIAL);
     pthread_mutex_lock(&t->mutex);
     if (status == IRON_OK) {
         first_identity *first = &t->identities[index];
@@ -616,28 +563,34 @@ static void open_files_release(open_files *t, size_t index) {
 iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
                                        iron__parallel_source **out, iron_error *err) {
     iron__parallel_source *p = iron__allocate(allocator, 1, sizeof *p, "a file reader", err);
-    iron_status status;
+    open_files *files;
 
     *out = NULL;
     if (!p)
         return IRON_E_NOMEM;
-    p->source = source;
+    files = &p->files;
+    p->source = files->source = source;
     p->allocator = allocator;
     p->width = iron_dtype_bytes(iron_source_dtype(source));
     p->begin = iron__source_position(source);
     p->count = iron_source_file_count(source);
     p->starts = iron__allocate(allocator, p->count, sizeof *p->starts, "a list of files", err);
-    status = p->starts ? open_files_init(&p->files, source, allocator, err) : IRON_E_NOMEM;
-    if (status != IRON_OK) {
-        iron__release(allocator, p->starts);
-        iron__release(allocator, p);
-        return status;
+    files->identities =
+        iron__allocate(allocator, p->count, sizeof *files->identities, "a file table", err);
+    files->capacity = open_files_capacity();
+    for (size_t k = 0; k < files->capacity; k++)
+        files->entries[k] = free_entry;
+    pthread_mutex_init(&files->mutex, NULL);
+    pthread_cond_init(&files->changed, NULL);
+    pthread_mutex_init(&p->buffers.mutex, NULL);
+    if (!p->starts || !files->identities) {
+        iron__parallel_source_close(p);
+        return IRON_E_NOMEM;
     }
     for (size_t k = 0; k < p->count; k++) {
         p->starts[k] = p->end;
         p->end += iron_source_file_tokens(source, k);
     }
-    direct_buffers_init(&p->buffers);
     *out = p;
     return IRON_OK;
 }
@@ -645,8 +598,16 @@ iron_status iron__parallel_source_open(const iron_source *source, const iron_all
 void iron__parallel_source_close(iron__parallel_source *p) {
     if (!p)
         return;
-    open_files_deinit(&p->files);
-    direct_buffers_deinit(&p->buffers);
+    for (size_t k = 0; k < p->files.capacity; k++)
+        close_entry(&p->files, &p->files.entries[k]);
+    if (p->files.has_bus_handler)
+        bus_handler_release();
+    while (p->buffers.count > 0)
+        munmap(p->buffers.idle[--p->buffers.count], BUFFER_BYTES);
+    pthread_mutex_destroy(&p->buffers.mutex);
+    pthread_cond_destroy(&p->files.changed);
+    pthread_mutex_destroy(&p->files.mutex);
+    iron__release(p->allocator, p->files.identities);
     iron__release(p->allocator, p->starts);
     iron__release(p->allocator, p);
 }
@@ -672,6 +633,7 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     iron__input file = {.path = iron_source_file(p->source, index),
                         .bytes = l->bytes,
                         .offset = l->data_offset + token * p->width,
+                        .stop = stop,
                         .fd = -1};
     bool is_remote = iron__path_is_remote(file.path);
     const open_file *entry = NULL;
@@ -685,17 +647,17 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     file.fd = entry ? entry->fd : file.fd;
     iron__layout_use_frames(l, &file);
     if (iron__layout_is_converted(l)) {
-        status = iron__source_read_converted(p->source, index, &file, token, to, want / p->width,
-                                             stop, err);
+        status =
+            iron__source_read_converted(p->source, index, &file, token, to, want / p->width, err);
     } else if (!entry) {
-        status = iron__input_read_at(&file, file.offset, to, want, stop, err);
+        status = iron__input_read_at(&file, file.offset, to, want, err);
     } else {
         if (entry->direct.fd >= 0) {
             done = direct_read(&p->buffers, &entry->direct, file.offset, to, want, stop);
             p->direct_bytes += done;
             file.offset += done;
         }
-        status = iron__input_read(&file, to + done, want - done, &got, stop, err);
+        status = iron__input_read(&file, to + done, want - done, &got, err);
         if (status == IRON_OK && done + got < want)
             status = iron__input_check_end(&file, err);
     }

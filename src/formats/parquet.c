@@ -2,6 +2,10 @@
 /*
  * parquet.c: Parquet files: a column of integers, or of lists of integers, in pages.
  *
+ * A column of a row group is a chunk: a sequence of pages, the first of which may be a dictionary.
+ * A page has repetition levels (0: a row begins), definition levels (the maximum: there is a value;
+ * less: an empty list or a null) and values.
+ *
  * Examining a file reads its footer and the headers of all pages of the chosen column. Of flat
  * columns that is all; of lists the levels are counted, too, by several threads if there is much to
  * read, so that the number of tokens is exact before the first is read. Consecutive pages of a
@@ -10,9 +14,10 @@
  *
  * Checksums of pages are checked whenever their values are decoded; so a page with a checksum is
  * never direct. Nulls are refused when they are seen: at the latest when they are decoded.
+ *
+ * Nothing is read past the given bytes but SLACK, whatever the data say, and what was read there is
+ * never used.
  */
-#include "formats/parquet.h"
-
 #include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
@@ -23,7 +28,9 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +59,1461 @@
 #define THREADS_MAX    16u
 #define LEVELS_AT_ONCE ((size_t)64 << 10) /* bytes of a page that are decompressed for them */
 
+/* Bytes that can be read after the end of encoded data: unpacking reads whole words. */
+#define SLACK 64u
+
+/* A number of 7 bits a byte: at most 10 bytes. False: it is not there, or longer. */
+static bool read_varint(const unsigned char **at, const unsigned char *end, uint64_t *value) {
+    *value = 0;
+    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
+        unsigned byte = *(*at)++;
+
+        *value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128)
+            return shift < 63 || byte <= 1;
+    }
+    return false;
+}
+
+static uint64_t zigzag(uint64_t value) { return value >> 1 ^ (0 - (value & 1)); }
+
+/* Thrift's compact protocol, in which metadata are written: the footer, with the schema and the row
+ * groups, and the headers of pages.
+ *
+ * Fields that are not needed are skipped, whatever they are; those that are needed must have the
+ * type and the range of Parquet's definition. The first fault ends the parsing: from then on every
+ * function returns zero, so that faults are looked at in a few places only.
+ *
+ * The footer is read in two steps: first the schema, from which the column is chosen; then the row
+ * groups, of which only the chosen column is kept. */
+
+/* Structs in structs: Parquet has 6. */
+#define DEPTH_MAX 24u
+
+typedef enum thrift_type {
+    THRIFT_STOP = 0,
+    THRIFT_TRUE = 1,
+    THRIFT_FALSE = 2,
+    THRIFT_I8 = 3,
+    THRIFT_I16 = 4,
+    THRIFT_I32 = 5,
+    THRIFT_I64 = 6,
+    THRIFT_DOUBLE = 7,
+    THRIFT_BINARY = 8,
+    THRIFT_LIST = 9,
+    THRIFT_SET = 10,
+    THRIFT_MAP = 11,
+    THRIFT_STRUCT = 12,
+    THRIFT_UUID = 13
+} thrift_type;
+
+typedef struct thrift {
+    const unsigned char *at, *end;
+    const char *fault; /* NULL: none so far */
+    bool is_short;     /* the fault is that the data ended */
+} thrift;
+
+typedef struct thrift_field {
+    int id; /* 0 before the first */
+    unsigned type;
+} thrift_field;
+
+static uint64_t thrift_fail(thrift *t, const char *fault) {
+    if (!t->fault)
+        t->fault = fault;
+    t->end = t->at; /* nothing more is read */
+    return 0;
+}
+
+static uint64_t thrift_ends(thrift *t, const char *fault) {
+    t->is_short = t->is_short || !t->fault;
+    return thrift_fail(t, fault);
+}
+
+static const unsigned char *next_bytes(thrift *t, uint64_t count) {
+    const unsigned char *at = t->at;
+
+    if (count > (uint64_t)(t->end - t->at)) {
+        (void)thrift_ends(t, "it ends too early");
+        return NULL;
+    }
+    t->at += count;
+    return at;
+}
+
+static unsigned next_byte(thrift *t) {
+    const unsigned char *at = next_bytes(t, 1);
+
+    return at ? *at : 0;
+}
+
+static uint64_t next_varint(thrift *t) {
+    const unsigned char *start = t->at;
+    uint64_t value;
+
+    if (read_varint(&t->at, t->end, &value))
+        return value;
+    return t->at - start < 10 ? thrift_ends(t, "it ends too early")
+                              : thrift_fail(t, "a number is too long");
+}
+
+static int64_t next_signed(thrift *t) { return (int64_t)zigzag(next_varint(t)); }
+
+/* False: the struct has ended, or a fault. */
+static bool next_field(thrift *t, thrift_field *f) {
+    unsigned byte = next_byte(t), delta = byte >> 4;
+    int64_t id;
+
+    f->type = byte & 15;
+    if (t->fault || byte == THRIFT_STOP)
+        return false;
+    id = delta ? f->id + (int64_t)delta : next_signed(t);
+    if (f->type == THRIFT_STOP || f->type > THRIFT_UUID || id < INT16_MIN || id > INT16_MAX)
+        (void)thrift_fail(t, "a field has no valid type or number");
+    f->id = (int)id;
+    return !t->fault;
+}
+
+/* Begins a list: the number of its elements. Each has at least one byte. */
+static size_t next_list(thrift *t, const thrift_field *f, unsigned type) {
+    unsigned byte;
+    uint64_t count;
+
+    if (f->type != THRIFT_LIST)
+        return (size_t)thrift_fail(t, "a field is not the list that it must be");
+    byte = next_byte(t);
+    count = byte >> 4 == 15 ? next_varint(t) : byte >> 4;
+    if (count > 0 && (byte & 15) != type)
+        return (size_t)thrift_fail(t, "a list has elements of another type");
+    if (count > (uint64_t)(t->end - t->at))
+        return (size_t)thrift_fail(t, "a list has more elements than bytes");
+    return (size_t)count;
+}
+
+static void skip(thrift *t, unsigned type, unsigned depth);
+
+/* Skips the elements of a list, set or map. */
+static void skip_elements(thrift *t, unsigned type, unsigned depth) {
+    unsigned byte, key = 0, value;
+    uint64_t count;
+
+    if (type == THRIFT_MAP) {
+        count = next_varint(t);
+        byte = count > 0 ? next_byte(t) : 0;
+        key = byte >> 4;
+        value = byte & 15;
+    } else {
+        byte = next_byte(t);
+        count = byte >> 4 == 15 ? next_varint(t) : byte >> 4;
+        value = byte & 15;
+    }
+    if (count > (uint64_t)(t->end - t->at))
+        (void)thrift_ends(t, "a list has more elements than bytes");
+    for (uint64_t k = 0; k < count && !t->fault; k++)
+        for (unsigned part = key ? 0 : 1; part < 2; part++) {
+            unsigned element = part == 0 ? key : value;
+
+            if (element == THRIFT_TRUE || element == THRIFT_FALSE)
+                (void)next_byte(t); /* has a byte here, but not as a field */
+            else
+                skip(t, element, depth);
+        }
+}
+
+/* Skips a value. */
+static void skip(thrift *t, unsigned type, unsigned depth) {
+    thrift_field f = {0, THRIFT_STOP};
+
+    if (depth == DEPTH_MAX) {
+        (void)thrift_fail(t, "it is nested too deeply");
+        return;
+    }
+    switch (type) {
+    case THRIFT_TRUE:
+    case THRIFT_FALSE:
+        break;
+    case THRIFT_I8:
+        (void)next_byte(t);
+        break;
+    case THRIFT_I16:
+    case THRIFT_I32:
+    case THRIFT_I64:
+        (void)next_varint(t);
+        break;
+    case THRIFT_DOUBLE:
+        (void)next_bytes(t, 8);
+        break;
+    case THRIFT_UUID:
+        (void)next_bytes(t, 16);
+        break;
+    case THRIFT_BINARY:
+        (void)next_bytes(t, next_varint(t));
+        break;
+    case THRIFT_LIST:
+    case THRIFT_SET:
+    case THRIFT_MAP:
+        skip_elements(t, type, depth + 1);
+        break;
+    case THRIFT_STRUCT:
+        while (next_field(t, &f))
+            skip(t, f.type, depth + 1);
+        break;
+    default:
+        (void)thrift_fail(t, "a value has no valid type");
+    }
+}
+
+/* Fields of known types. */
+
+static int64_t field_integer(thrift *t, const thrift_field *f, int64_t least, int64_t most) {
+    int64_t value;
+
+    if (f->type < THRIFT_I16 || f->type > THRIFT_I64)
+        return (int64_t)thrift_fail(t, "a field is not the integer that it must be");
+    value = next_signed(t);
+    if (value < least || value > most)
+        return (int64_t)thrift_fail(t, "a number is out of range");
+    return value;
+}
+
+static int field_enum(thrift *t, const thrift_field *f) {
+    return (int)field_integer(t, f, INT32_MIN, INT32_MAX);
+}
+
+static uint32_t field_size(thrift *t, const thrift_field *f) {
+    return (uint32_t)field_integer(t, f, 0, INT32_MAX);
+}
+
+static uint64_t field_long(thrift *t, const thrift_field *f) {
+    return (uint64_t)field_integer(t, f, 0, INT64_MAX);
+}
+
+static const unsigned char *field_binary(thrift *t, const thrift_field *f, size_t *bytes) {
+    uint64_t count;
+
+    *bytes = 0;
+    if (f->type != THRIFT_BINARY) {
+        (void)thrift_fail(t, "a field is not the string that it must be");
+        return NULL;
+    }
+    count = next_varint(t);
+    if (count <= (uint64_t)(t->end - t->at))
+        *bytes = (size_t)count;
+    return next_bytes(t, count);
+}
+
+static bool field_bool(thrift *t, const thrift_field *f) {
+    if (f->type != THRIFT_TRUE && f->type != THRIFT_FALSE)
+        (void)thrift_fail(t, "a field is not the truth value that it must be");
+    return f->type == THRIFT_TRUE;
+}
+
+static bool field_is_struct(thrift *t, const thrift_field *f) {
+    if (f->type != THRIFT_STRUCT)
+        (void)thrift_fail(t, "a field is not the struct that it must be");
+    return !t->fault;
+}
+
+/* The schema. */
+
+/* What the levels of a column mean. */
+typedef struct level_shape {
+    unsigned repetition_max; /* 1: lists; 0: one value in each row */
+    unsigned definition_max; /* of a value: 0 to 3 */
+    unsigned empty;          /* of an empty list; UINT_MAX: not possible */
+} level_shape;
+
+/* One element of the schema, a tree whose elements follow each other depth first. */
+typedef struct schema_element {
+    const unsigned char *name;
+    size_t name_bytes;
+    int type;       /* -1: a group */
+    int repetition; /* -1: not given */
+    int converted;  /* -1: none */
+    int logical;    /* -1: none */
+    int bits;       /* of a logical integer */
+    bool is_signed;
+    size_t children;
+} schema_element;
+
+/* A top-level column that can be read. */
+typedef struct column_detail {
+    level_shape shape;
+    iron__stored stored;
+    int type;    /* INT32 or INT64 */
+    size_t leaf; /* its place among the columns of a row group */
+} column_detail;
+
+typedef struct file_footer {
+    const char *name; /* of the file */
+    uint64_t at;      /* where it begins in the file */
+    unsigned char *data;
+    size_t bytes;
+    const unsigned char *schema, *groups; /* in data: where these lists begin; NULL: nowhere */
+    uint64_t rows;
+    schema_element *elements;
+    size_t element_count, leaf_count;
+    iron__table_column *columns;
+    column_detail *details; /* of the columns that are tokens */
+    size_t column_count;
+} file_footer;
+
+/* The chosen column of one row group. */
+typedef struct column_chunk {
+    uint64_t at, end; /* bytes of its pages */
+    uint64_t values;  /* levels: values, and rows without any */
+    uint64_t rows, first_row;
+    iron__codec codec;
+    uint64_t dictionary_at; /* its page; 0: none was found */
+} column_chunk;
+
+/* The error for a fault in the footer. */
+static iron_status refuse(const file_footer *f, const thrift *t, iron_error *err) {
+    IRON_FAIL(err, IRON_E_FORMAT, "%.100s: its Parquet footer is damaged at byte %" PRIu64 ": %s",
+              f->name, f->at + (uint64_t)(t->at - f->data), t->fault);
+}
+
+enum { TYPE_INT32 = 1, TYPE_INT64 = 2 };
+
+enum { REPETITION_REQUIRED = 0, REPETITION_OPTIONAL = 1, REPETITION_REPEATED = 2 };
+
+enum { CONVERTED_MAP = 1, CONVERTED_MAP_KEY_VALUE = 2, CONVERTED_LIST = 3, CONVERTED_UINT_8 = 11 };
+
+/* Numbers of the union LogicalType; any other is a type that we do not know. */
+enum { LOGICAL_MAP = 2, LOGICAL_LIST = 3, LOGICAL_INTEGER = 10 };
+
+/* A logical integer: its bits and whether it is signed. */
+static void read_integer_type(thrift *t, schema_element *e) {
+    thrift_field f = {0, THRIFT_STOP};
+
+    while (next_field(t, &f)) {
+        if (f.id == 1 && f.type == THRIFT_I8)
+            e->bits = (int)next_byte(t);
+        else if (f.id == 2)
+            e->is_signed = field_bool(t, &f);
+        else
+            skip(t, f.type, 0);
+    }
+}
+
+static void read_logical(thrift *t, schema_element *e) {
+    thrift_field f = {0, THRIFT_STOP};
+
+    e->logical = 0;
+    while (next_field(t, &f)) {
+        e->logical = f.id;
+        if (f.id == LOGICAL_INTEGER && f.type == THRIFT_STRUCT)
+            read_integer_type(t, e);
+        else
+            skip(t, f.type, 0);
+    }
+}
+
+static void read_element(thrift *t, schema_element *e) {
+    thrift_field f = {0, THRIFT_STOP};
+
+    *e = (schema_element){.type = -1, .repetition = -1, .converted = -1, .logical = -1};
+    while (next_field(t, &f)) {
+        if (f.id == 1)
+            e->type = (int)field_integer(t, &f, 0, INT32_MAX);
+        else if (f.id == 3)
+            e->repetition = (int)field_integer(t, &f, 0, 2);
+        else if (f.id == 4)
+            e->name = field_binary(t, &f, &e->name_bytes);
+        else if (f.id == 5)
+            e->children = field_size(t, &f);
+        else if (f.id == 6)
+            e->converted = field_enum(t, &f);
+        else if (f.id == 10 && field_is_struct(t, &f))
+            read_logical(t, e);
+        else if (f.id != 10)
+            skip(t, f.type, 0);
+    }
+    if (!t->fault && !e->name)
+        (void)thrift_fail(t, "an element of the schema has no name");
+    if (!t->fault && e->type >= 0 && e->children > 0)
+        (void)thrift_fail(t, "an element of the schema is a value and a group");
+}
+
+static iron_status read_schema(file_footer *f, iron_error *err) {
+    thrift t = {.at = f->schema, .end = f->data + f->bytes};
+    thrift_field list = {2, THRIFT_LIST};
+    size_t count = next_list(&t, &list, THRIFT_STRUCT), open = 1;
+
+    if (count > 0)
+        f->elements = calloc(count, sizeof *f->elements);
+    if (count > 0 && !f->elements)
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a schema of %zu elements",
+                          count);
+    for (size_t k = 0; k < count && !t.fault; k++) {
+        schema_element *e = &f->elements[k];
+
+        read_element(&t, e);
+        if (open == 0 || e->children > count)
+            (void)thrift_fail(&t, "the elements of the schema are not one tree");
+        open += e->children - 1;
+        f->leaf_count += e->type >= 0;
+        if (k > 0 && e->repetition < 0)
+            (void)thrift_fail(
+                &t, "an element of the schema is neither required, optional nor repeated");
+    }
+    if (!t.fault && (open != 0 || f->elements[0].type >= 0))
+        (void)thrift_fail(&t, "the elements of the schema are not one tree");
+    f->element_count = count;
+    return t.fault ? refuse(f, &t, err) : IRON_OK;
+}
+
+/* Columns. */
+
+/* The integers of an element, if it is a column of those: false for dates, decimals and the like.
+ */
+static bool is_integer(const schema_element *e, iron__stored *stored, int *bits) {
+    bool is_signed = true, is_wide = e->type == TYPE_INT64;
+
+    if (e->type != TYPE_INT32 && e->type != TYPE_INT64)
+        return false;
+    *bits = is_wide ? 64 : 32;
+    if (e->logical >= 0) {
+        if (e->logical != LOGICAL_INTEGER ||
+            (is_wide ? e->bits != 64 : e->bits != 8 && e->bits != 16 && e->bits != 32))
+            return false;
+        *bits = e->bits;
+        is_signed = e->is_signed;
+    } else if (e->converted >= 0) {
+        int k = e->converted - CONVERTED_UINT_8; /* uint 8, 16, 32, 64, int 8, 16, 32, 64 */
+
+        if (k < 0 || k > 7 || (k % 4 == 3) != is_wide)
+            return false;
+        *bits = 8 << k % 4;
+        is_signed = k >= 4;
+    }
+    if (is_wide)
+        *stored = is_signed ? IRON_STORED_I64 : IRON_STORED_U64;
+    else
+        *stored = is_signed ? IRON_STORED_I32 : IRON_STORED_U32;
+    return true;
+}
+
+/* The type of a value, in words. */
+static void name_value(const schema_element *e, char *to, size_t room) {
+    static const char *const types[] = {"bool",  "int32",  "int64",  "int96",
+                                        "float", "double", "binary", "fixed"};
+    static const char *const converted[] = {
+        "string",  "map",       "map",       "list",    "enum",    "decimal", "date",    "time",
+        "time",    "timestamp", "timestamp", "integer", "integer", "integer", "integer", "integer",
+        "integer", "integer",   "integer",   "json",    "bson",    "interval"};
+    static const char *const logical[] = {"unknown", "string",  "map",      "list",      "enum",
+                                          "decimal", "date",    "time",     "timestamp", "unknown",
+                                          "integer", "null",    "json",     "bson",      "uuid",
+                                          "float16", "variant", "geometry", "geography"};
+    const char *name = "unknown";
+    iron__stored stored;
+    int bits;
+
+    if (is_integer(e, &stored, &bits)) {
+        bool is_signed = stored == IRON_STORED_I32 || stored == IRON_STORED_I64;
+
+        snprintf(to, room, "%sint%d", is_signed ? "" : "u", bits);
+        return;
+    }
+    if (e->logical >= 0) {
+        if ((size_t)e->logical < sizeof logical / sizeof logical[0])
+            name = logical[e->logical];
+    } else if (e->converted >= 0) {
+        if ((size_t)e->converted < sizeof converted / sizeof converted[0])
+            name = converted[e->converted];
+    } else if (e->type >= 0 && (size_t)e->type < sizeof types / sizeof types[0]) {
+        name = types[e->type];
+    }
+    snprintf(to, room, "%s", name);
+}
+
+static bool is_list(const schema_element *e) {
+    return e->logical >= 0 ? e->logical == LOGICAL_LIST : e->converted == CONVERTED_LIST;
+}
+
+static bool is_map(const schema_element *e) {
+    return e->logical >= 0
+               ? e->logical == LOGICAL_MAP
+               : e->converted == CONVERTED_MAP || e->converted == CONVERTED_MAP_KEY_VALUE;
+}
+
+static const char *group_name(const schema_element *e) {
+    return is_list(e) ? "list" : is_map(e) ? "map" : "struct";
+}
+
+/* A repeated group with one field, in a list: by its name, an old writer's struct of one field
+ * (Parquet's rules for backward compatibility). Its levels are those of a list. */
+static bool is_tuple(const schema_element *list, const schema_element *e) {
+    static const char suffix[] = "_tuple";
+    size_t length = sizeof suffix - 1;
+
+    if (e->name_bytes == 5 && memcmp(e->name, "array", 5) == 0)
+        return true;
+    return e->name_bytes == list->name_bytes + length &&
+           memcmp(e->name, list->name, list->name_bytes) == 0 &&
+           memcmp(e->name + list->name_bytes, suffix, length) == 0;
+}
+
+/* Describes a list: a group `e` whose only child is repeated. The child is the element itself, or a
+ * group whose only field is the element. */
+static void describe_list(const schema_element *e, iron__table_column *column,
+                          column_detail *detail) {
+    unsigned outer = e->repetition == REPETITION_OPTIONAL;
+    const schema_element *element = e + 1;
+    const char *wrap = "";
+    unsigned inner = 0;
+    char type[24];
+    int bits;
+
+    if (element->type < 0 && element->children == 1 && !is_list(element) && !is_map(element) &&
+        element[1].repetition != REPETITION_REPEATED) {
+        wrap = is_tuple(e, element) ? "struct<" : "";
+        element++;
+        inner = element->repetition == REPETITION_OPTIONAL;
+    }
+    if (element->type < 0) {
+        snprintf(column->type, sizeof column->type, "list<%s>", group_name(element));
+        return;
+    }
+    name_value(element, type, sizeof type);
+    snprintf(column->type, sizeof column->type, "list<%s%s%s>", wrap, type, wrap[0] ? ">" : "");
+    column->is_tokens = is_integer(element, &detail->stored, &bits);
+    detail->type = element->type;
+    detail->shape = (level_shape){1, outer + 1 + inner, outer};
+}
+
+/* Describes the column that begins with element `e`. */
+static void describe(const schema_element *e, iron__table_column *column, column_detail *detail) {
+    bool is_repeated = e->repetition == REPETITION_REPEATED;
+    char type[24];
+    int bits;
+
+    if (e->type >= 0) {
+        name_value(e, type, sizeof type);
+        snprintf(column->type, sizeof column->type, is_repeated ? "list<%s>" : "%s", type);
+        column->is_tokens = is_integer(e, &detail->stored, &bits);
+        detail->type = e->type;
+        detail->shape = is_repeated
+                            ? (level_shape){1, 1, 0}
+                            : (level_shape){0, e->repetition == REPETITION_OPTIONAL, UINT_MAX};
+    } else if (!is_repeated && is_list(e) && e->children == 1 &&
+               e[1].repetition == REPETITION_REPEATED) {
+        describe_list(e, column, detail);
+    } else {
+        snprintf(column->type, sizeof column->type, is_repeated ? "list<%s>" : "%s", group_name(e));
+    }
+}
+
+/* A name for messages and for --column: control characters are replaced. */
+static char *copy_name(const schema_element *e) {
+    char *name = malloc(e->name_bytes + 1);
+
+    for (size_t k = 0; name && k < e->name_bytes; k++)
+        name[k] = (char)(e->name[k] < 0x20 || e->name[k] == 0x7F ? '?' : e->name[k]);
+    if (name)
+        name[e->name_bytes] = '\0';
+    return name;
+}
+
+static iron_status list_columns(file_footer *f, iron_error *err) {
+    size_t top = f->elements[0].children, at = 1, leaf = 0;
+
+    f->columns = calloc(top + 1, sizeof *f->columns);
+    f->details = calloc(top + 1, sizeof *f->details);
+    if (!f->columns || !f->details)
+        return iron__no_memory(err, "the columns of a file");
+    for (size_t k = 0; k < top; k++) {
+        f->columns[k].name = copy_name(&f->elements[at]);
+        if (!f->columns[k].name)
+            return iron__no_memory(err, "the columns of a file");
+        f->column_count++;
+        f->details[k].leaf = leaf;
+        describe(&f->elements[at], &f->columns[k], &f->details[k]);
+        for (size_t open = 1; open > 0; at++) {
+            leaf += f->elements[at].type >= 0;
+            open += f->elements[at].children - 1;
+        }
+    }
+    return IRON_OK;
+}
+
+static iron_status parse_footer(file_footer *f, iron_error *err) {
+    thrift t = {.at = f->data, .end = f->data + f->bytes};
+    thrift_field field = {0, THRIFT_STOP};
+    bool has_rows = false;
+
+    while (next_field(&t, &field)) {
+        if (field.id == 2 || field.id == 4)
+            *(field.id == 2 ? &f->schema : &f->groups) = t.at;
+        if (field.id == 3) {
+            f->rows = field_long(&t, &field);
+            has_rows = true;
+        } else {
+            skip(&t, field.type, 0);
+        }
+    }
+    if (!t.fault && (!f->schema || !f->groups || !has_rows))
+        (void)thrift_fail(&t, "it has no schema, no row groups or no number of rows");
+    if (t.fault)
+        return refuse(f, &t, err);
+    IRON_TRY(read_schema(f, err));
+    return list_columns(f, err);
+}
+
+/* Row groups. */
+
+/* A chunk's metadata as they are in the footer. */
+typedef struct chunk_meta {
+    int type, codec;
+    uint64_t values, bytes, data_at, dictionary_at;
+    unsigned fields; /* a bit for each that was there */
+    bool is_elsewhere, is_encrypted, is_of_column;
+} chunk_meta;
+
+#define CHUNK_FIELDS (1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 9)
+
+/* The path of a column in the schema begins with its name. */
+static bool read_path(thrift *t, const thrift_field *f, const char *name) {
+    size_t count = next_list(t, f, THRIFT_BINARY);
+    bool is_same = false;
+
+    for (size_t k = 0; k < count && !t->fault; k++) {
+        thrift_field element = {0, THRIFT_BINARY};
+        size_t bytes;
+        const unsigned char *part = field_binary(t, &element, &bytes);
+
+        if (k > 0 || !part || bytes != strlen(name))
+            continue;
+        is_same = true;
+        for (size_t b = 0; b < bytes; b++) /* control characters of names are replaced */
+            is_same = is_same && (part[b] == (unsigned char)name[b] || name[b] == '?');
+    }
+    return is_same;
+}
+
+static void read_meta(thrift *t, const char *name, chunk_meta *m) {
+    thrift_field f = {0, THRIFT_STOP};
+
+    while (next_field(t, &f)) {
+        if (f.id > 0 && f.id < 32)
+            m->fields |= 1u << f.id;
+        if (f.id == 1)
+            m->type = field_enum(t, &f);
+        else if (f.id == 3)
+            m->is_of_column = read_path(t, &f, name);
+        else if (f.id == 4)
+            m->codec = field_enum(t, &f);
+        else if (f.id == 5)
+            m->values = field_long(t, &f);
+        else if (f.id == 7)
+            m->bytes = field_long(t, &f);
+        else if (f.id == 9)
+            m->data_at = field_long(t, &f);
+        else if (f.id == 11)
+            m->dictionary_at = field_long(t, &f);
+        else
+            skip(t, f.type, 0);
+    }
+}
+
+static void read_chunk(thrift *t, const char *name, chunk_meta *m) {
+    thrift_field f = {0, THRIFT_STOP};
+
+    *m = (chunk_meta){.type = -1};
+    while (next_field(t, &f)) {
+        m->is_elsewhere = m->is_elsewhere || f.id == 1;
+        m->is_encrypted = m->is_encrypted || f.id == 8 || f.id == 9;
+        if (f.id == 3 && field_is_struct(t, &f))
+            read_meta(t, name, m);
+        else if (f.id != 3)
+            skip(t, f.type, 0);
+    }
+}
+
+static iron_status find_codec(const file_footer *f, int number, iron__codec *codec,
+                              iron_error *err) {
+    static const struct {
+        const char *name;
+        iron__codec codec;
+        bool is_read;
+    } codecs[] = {
+        {"UNCOMPRESSED", IRON_CODEC_NONE, true}, {"SNAPPY", IRON_CODEC_SNAPPY, true},
+        {"GZIP", IRON_CODEC_GZIP, true},         {"LZO", IRON_CODEC_NONE, false},
+        {"BROTLI", IRON_CODEC_NONE, false},      {"LZ4 (the old one)", IRON_CODEC_NONE, false},
+        {"ZSTD", IRON_CODEC_ZSTD, true},         {"LZ4_RAW", IRON_CODEC_LZ4_RAW, true},
+    };
+
+    IRON_FAIL_IF(number < 0 || (size_t)number >= sizeof codecs / sizeof codecs[0], err,
+                 IRON_E_UNSUPPORTED,
+                 "%.100s is compressed with Parquet codec %d, which is not known; write it with "
+                 "ZSTD or SNAPPY",
+                 f->name, number);
+    IRON_FAIL_IF(!codecs[number].is_read, err, IRON_E_UNSUPPORTED,
+                 "%.100s is compressed with %s, which is not read; write it with ZSTD, SNAPPY, "
+                 "GZIP or LZ4_RAW",
+                 f->name, codecs[number].name);
+    *codec = codecs[number].codec;
+    return IRON_OK;
+}
+
+/* Checks a chunk's metadata; `group` is the row group's number. */
+static iron_status check_chunk(const file_footer *f, size_t column, size_t group,
+                               const chunk_meta *m, column_chunk *c, iron_error *err) {
+    const column_detail *detail = &f->details[column];
+    const char *name = f->columns[column].name;
+
+    IRON_FAIL_IF(
+        m->is_encrypted, err, IRON_E_UNSUPPORTED,
+        "%.100s: column %.60s is encrypted, which is not read; write it without encryption",
+        f->name, name);
+    IRON_FAIL_IF(m->is_elsewhere, err, IRON_E_UNSUPPORTED,
+                 "%.100s: column %.60s is in another file, which is not read; give that file",
+                 f->name, name);
+    IRON_FAIL_IF((m->fields & CHUNK_FIELDS) != CHUNK_FIELDS || m->type != detail->type ||
+                     !m->is_of_column,
+                 err, IRON_E_FORMAT,
+                 "%.100s: row group %zu does not describe column %.60s as the schema does; the "
+                 "footer is damaged",
+                 f->name, group, name);
+    IRON_FAIL_IF(detail->shape.repetition_max ? m->values < c->rows : m->values != c->rows, err,
+                 IRON_E_FORMAT,
+                 "%.100s: row group %zu has %" PRIu64 " rows, but %" PRIu64
+                 " values in column %.60s; the footer is damaged",
+                 f->name, group, c->rows, m->values, name);
+    IRON_TRY(find_codec(f, m->codec, &c->codec, err));
+    c->values = m->values;
+    c->at = m->dictionary_at > 0 && m->dictionary_at < m->data_at ? m->dictionary_at : m->data_at;
+    if (c->values == 0)
+        return IRON_OK;
+    IRON_FAIL_IF(c->at < 4 || c->at > f->at || m->bytes > f->at - c->at, err, IRON_E_FORMAT,
+                 "%.100s: column %.60s of row group %zu is said to have %" PRIu64
+                 " bytes from byte %" PRIu64 " on, but the footer begins at byte %" PRIu64
+                 "; it is damaged",
+                 f->name, name, group, m->bytes, c->at, f->at);
+    c->end = c->at + m->bytes;
+    return IRON_OK;
+}
+
+/* Reads one row group. */
+static iron_status read_group(const file_footer *f, thrift *t, size_t column, size_t group,
+                              column_chunk *c, iron_error *err) {
+    thrift_field field = {0, THRIFT_STOP};
+    bool has_columns = false, has_rows = false;
+    chunk_meta meta = {.type = -1};
+
+    while (next_field(t, &field)) {
+        if (field.id == 3) {
+            c->rows = field_long(t, &field);
+            has_rows = true;
+        } else if (field.id == 1 && !has_columns) {
+            size_t count = next_list(t, &field, THRIFT_STRUCT);
+
+            if (!t->fault && count != f->leaf_count)
+                (void)thrift_fail(t, "a row group has not as many columns as the schema");
+            for (size_t k = 0; k < count && !t->fault; k++)
+                if (k == f->details[column].leaf)
+                    read_chunk(t, f->columns[column].name, &meta);
+                else
+                    skip(t, THRIFT_STRUCT, 0);
+            has_columns = true;
+        } else {
+            skip(t, field.type, 0);
+        }
+    }
+    if (!t->fault && (!has_columns || !has_rows))
+        (void)thrift_fail(t, "a row group has no columns or no number of rows");
+    return t->fault ? refuse(f, t, err) : check_chunk(f, column, group, &meta, c, err);
+}
+
+static iron_status list_chunks(const file_footer *f, size_t column, column_chunk **out,
+                               size_t *count, iron_error *err) {
+    thrift t = {.at = f->groups, .end = f->data + f->bytes};
+    thrift_field list = {4, THRIFT_LIST};
+    uint64_t rows = 0, values = 0;
+    column_chunk *chunks;
+
+    *count = next_list(&t, &list, THRIFT_STRUCT);
+    if (t.fault)
+        return refuse(f, &t, err);
+    *out = chunks = calloc(*count + 1, sizeof *chunks);
+    if (!chunks)
+        return iron__no_memory(err, "the row groups of a file");
+    for (size_t k = 0; k < *count; k++) {
+        chunks[k].first_row = rows;
+        IRON_TRY(read_group(f, &t, column, k, &chunks[k], err));
+        IRON_FAIL_IF(
+            __builtin_add_overflow(rows, chunks[k].rows, &rows) ||
+                __builtin_add_overflow(values, chunks[k].values, &values) || values > INT64_MAX,
+            err, IRON_E_FORMAT, "%.100s: its row groups have more than 2^63 values", f->name);
+    }
+    IRON_FAIL_IF(rows != f->rows, err, IRON_E_FORMAT,
+                 "%.100s: its footer says %" PRIu64 " rows, but its row groups have %" PRIu64
+                 "; it is damaged",
+                 f->name, f->rows, rows);
+    return IRON_OK;
+}
+
+/* Page headers. */
+
+enum { PAGE_DATA = 0, PAGE_INDEX = 1, PAGE_DICTIONARY = 2, PAGE_DATA_V2 = 3 };
+
+enum {
+    ENCODING_PLAIN = 0,
+    ENCODING_PLAIN_DICTIONARY = 2,
+    ENCODING_RLE = 3,
+    ENCODING_BIT_PACKED = 4,
+    ENCODING_DELTA = 5,
+    ENCODING_RLE_DICTIONARY = 8,
+    ENCODING_BYTE_STREAM_SPLIT = 9
+};
+
+typedef struct page_header {
+    uint64_t at, body;     /* bytes of the file: the header, and what follows it */
+    int type;              /* of those above, or one that is not known */
+    uint32_t size, stored; /* bytes of the body when decompressed, and in the file */
+    bool has_crc;
+    uint32_t crc;
+    uint32_t values;
+    int encoding, definition_encoding, repetition_encoding;
+    uint32_t definition_bytes, repetition_bytes; /* version 2 */
+    bool is_compressed;                          /* version 2; true otherwise */
+} page_header;
+
+/* Of a data page of version 1, or of a dictionary, which has no levels. */
+static void read_data_header(thrift *t, page_header *p, bool has_levels) {
+    unsigned found = 0, needed = has_levels ? 0x1E : 6;
+    thrift_field f = {0, THRIFT_STOP};
+
+    while (next_field(t, &f)) {
+        if (f.id > 0 && f.id <= 4)
+            found |= 1u << f.id;
+        if (f.id == 1)
+            p->values = field_size(t, &f);
+        else if (f.id == 2)
+            p->encoding = field_enum(t, &f);
+        else if (f.id == 3 && has_levels)
+            p->definition_encoding = field_enum(t, &f);
+        else if (f.id == 4 && has_levels)
+            p->repetition_encoding = field_enum(t, &f);
+        else
+            skip(t, f.type, 0);
+    }
+    if (!t->fault && (found & needed) != needed)
+        (void)thrift_fail(t, has_levels ? "the header lacks the number of values or an encoding"
+                                        : "the header lacks the number of values or the encoding");
+}
+
+static void read_data_header_v2(thrift *t, page_header *p) {
+    thrift_field f = {0, THRIFT_STOP};
+    unsigned found = 0;
+
+    p->definition_encoding = p->repetition_encoding = ENCODING_RLE;
+    while (next_field(t, &f)) {
+        if (f.id > 0 && f.id <= 6)
+            found |= 1u << f.id;
+        if (f.id == 1)
+            p->values = field_size(t, &f);
+        else if (f.id == 4)
+            p->encoding = field_enum(t, &f);
+        else if (f.id == 5)
+            p->definition_bytes = field_size(t, &f);
+        else if (f.id == 6)
+            p->repetition_bytes = field_size(t, &f);
+        else if (f.id == 7)
+            p->is_compressed = field_bool(t, &f);
+        else
+            skip(t, f.type, 0);
+    }
+    if (!t->fault && (found & 0x72) != 0x72)
+        (void)thrift_fail(t, "the header lacks the number of values, the encoding or a length");
+}
+
+/* Reads a page header; its fields are valid if there is no fault. */
+static void parse_page(thrift *t, page_header *out) {
+    thrift_field f = {0, THRIFT_STOP};
+    unsigned found = 0, needed;
+
+    *out = (page_header){.type = -1, .encoding = -1, .is_compressed = true};
+    while (next_field(t, &f)) {
+        if (f.id > 0 && f.id <= 8)
+            found |= 1u << f.id;
+        if (f.id == 1)
+            out->type = (int)field_integer(t, &f, 0, INT32_MAX);
+        else if (f.id == 2)
+            out->size = field_size(t, &f);
+        else if (f.id == 3)
+            out->stored = field_size(t, &f);
+        else if (f.id == 4)
+            out->crc = (uint32_t)field_integer(t, &f, INT32_MIN, INT32_MAX);
+        else if ((f.id == 5 || f.id == 7) && field_is_struct(t, &f))
+            read_data_header(t, out, f.id == 5);
+        else if (f.id == 8 && field_is_struct(t, &f))
+            read_data_header_v2(t, out);
+        else
+            skip(t, f.type, 0);
+    }
+    out->has_crc = found & 1u << 4;
+    needed = out->type == PAGE_DATA         ? 1u << 5
+             : out->type == PAGE_DICTIONARY ? 1u << 7
+             : out->type == PAGE_DATA_V2    ? 1u << 8
+                                            : 0;
+    /* a header of another type may only be there if it is not used */
+    if (!t->fault && ((found & 0xE) != 0xE || (found & (1u << 5 | 1u << 7 | 1u << 8)) != needed))
+        (void)thrift_fail(t, "the header lacks its type, a size or what belongs to its type");
+}
+/* Encodings, of levels and integers.
+ *
+ * Levels and dictionary indices are sequences of runs: a value that is repeated, or values that are
+ * packed in a few bits each. Levels are not expanded: repeated ones are counted at once, packed
+ * ones 28 or 56 at a time, as bits of a word. Values are unpacked in groups of eight; a group reads
+ * words, which may reach beyond the data by less than SLACK. */
+
+/* Runs. */
+
+typedef struct runs {
+    const unsigned char *at, *end; /* the next run */
+    unsigned width;                /* of a value, in bits: 1 to 32 */
+    bool is_packed;
+    uint64_t left; /* values of the current run */
+    uint32_t value;
+    const unsigned char *packed;
+    uint64_t bit; /* of `packed`: the next value's */
+} runs;
+
+/* Begins the next run; false: there is none, or it is damaged. */
+static bool next_run(runs *r) {
+    uint64_t head;
+    size_t bytes = (r->width + 7) / 8;
+
+    if (!read_varint(&r->at, r->end, &head) || head >> 1 == 0 || head >> 32 != 0)
+        return false;
+    r->is_packed = head & 1;
+    if (r->is_packed) {
+        uint64_t there = (uint64_t)(r->end - r->at), size = (head >> 1) * r->width;
+
+        /* some writers leave out the padding of the last group */
+        r->left = size <= there ? (head >> 1) * 8 : there * 8 / r->width;
+        r->packed = r->at;
+        r->bit = 0;
+        r->at += size <= there ? size : there;
+        return r->left > 0;
+    }
+    if ((size_t)(r->end - r->at) < bytes)
+        return false;
+    r->left = head >> 1;
+    r->value = 0;
+    memcpy(&r->value, r->at, bytes);
+    r->at += bytes;
+    return r->width == 32 || r->value >> r->width == 0;
+}
+
+/* Levels. */
+
+/* The levels of a page. */
+typedef struct page_levels {
+    const unsigned char *repetition, *definition; /* runs; followed by slack */
+    size_t repetition_bytes, definition_bytes;
+    uint64_t count;
+} page_levels;
+
+typedef struct level_tally {
+    uint64_t tokens, rows; /* values, and rows that begin */
+    bool is_continued;     /* the first value belongs to a row that began before */
+    bool has_null;         /* the tally ends before it */
+    const char *fault;     /* NULL, or what is wrong with the levels */
+} level_tally;
+
+/* Every other bit of a word, beginning with the lowest. */
+static uint64_t even_bits(uint64_t word) {
+    word &= UINT64_C(0x5555555555555555);
+    word = (word | word >> 1) & UINT64_C(0x3333333333333333);
+    word = (word | word >> 2) & UINT64_C(0x0F0F0F0F0F0F0F0F);
+    word = (word | word >> 4) & UINT64_C(0x00FF00FF00FF00FF);
+    word = (word | word >> 8) & UINT64_C(0x0000FFFF0000FFFF);
+    return (word | word >> 16) & UINT64_C(0x00000000FFFFFFFF);
+}
+
+/* A bit for each of the next `n` values of a run: whether it is `value`. */
+static uint64_t where_equal(const runs *r, unsigned n, unsigned value) {
+    uint64_t mask = (UINT64_C(1) << n) - 1, bits, low, high;
+
+    if (!r->is_packed)
+        return r->value == value ? mask : 0;
+    memcpy(&bits, r->packed + (r->bit >> 3), sizeof bits);
+    bits >>= r->bit & 7; /* 57 at least; those beyond the run are arbitrary */
+    if (r->width == 1)
+        return value > 1 ? 0 : (value ? bits : ~bits) & mask;
+    low = even_bits(bits);
+    high = even_bits(bits >> 1);
+    return value > 3 ? 0 : (value & 1 ? low : ~low) & (value & 2 ? high : ~high) & mask;
+}
+
+static void take(runs *r, uint64_t n) {
+    r->left -= n;
+    if (r->is_packed)
+        r->bit += n * r->width;
+}
+
+/* Counts `n` values, all of the same levels. */
+static iron_status tally_same(const level_shape *shape, unsigned repetition, unsigned definition,
+                              uint64_t n, iron__block *places, uint64_t first, level_tally *out,
+                              iron_error *err) {
+    bool is_value = definition == shape->definition_max;
+
+    if (!is_value && definition != shape->empty) {
+        out->rows += repetition == 0; /* the row that has it */
+        out->has_null = true;
+        return IRON_OK;
+    }
+    if (!is_value && repetition > 0) {
+        out->fault = "an empty list continues a row";
+        return IRON_OK;
+    }
+    if (repetition == 0 && places) {
+        uint64_t *to, place = first + out->tokens, step = is_value;
+
+        IRON_TRY(iron__block_reserve_places(places, places->place_count + (size_t)n, err));
+        to = places->places + places->place_count;
+        for (uint64_t k = 0; k < n; k++)
+            to[k] = place + k * step;
+        places->place_count += (size_t)n;
+    }
+    out->rows += repetition == 0 ? n : 0;
+    out->tokens += is_value ? n : 0;
+    return IRON_OK;
+}
+
+/* Counts `n` values by bits: those that begin a row, have a value, are an empty list. */
+static iron_status tally_bits(uint64_t begins, uint64_t has_value, uint64_t is_empty, unsigned n,
+                              iron__block *places, uint64_t first, level_tally *out,
+                              iron_error *err) {
+    uint64_t all = (UINT64_C(1) << n) - 1, null = all & ~(has_value | is_empty);
+
+    if (null) {
+        /* up to and with the null, so that the row is known */
+        uint64_t before = null ^ (null - 1);
+
+        out->rows += (unsigned)__builtin_popcountll(begins & before);
+        out->has_null = true;
+        return IRON_OK;
+    }
+    if (is_empty & ~begins) {
+        out->fault = "an empty list continues a row";
+        return IRON_OK;
+    }
+    if (places && begins) {
+        IRON_TRY(iron__block_reserve_places(places, places->place_count + (size_t)n, err));
+        for (uint64_t rest = begins; rest; rest &= rest - 1) {
+            uint64_t before = (rest & (0 - rest)) - 1;
+
+            places->places[places->place_count++] =
+                first + out->tokens + (unsigned)__builtin_popcountll(has_value & before);
+        }
+    }
+    out->rows += (unsigned)__builtin_popcountll(begins);
+    out->tokens += (unsigned)__builtin_popcountll(has_value);
+    return IRON_OK;
+}
+
+/* The runs of levels up to `most`; a column that has only one level stores none. */
+static runs level_runs(unsigned most, const unsigned char *from, size_t bytes, uint64_t count) {
+    if (most == 0)
+        return (runs){.width = 1, .left = count};
+    return (runs){.at = from, .end = from + bytes, .width = most > 1 ? 2 : 1};
+}
+
+/* Counts tokens and rows. If `places` is not NULL, it receives the tokens with which rows begin,
+ * the first token of the page being `first`. Fails only without memory. */
+static iron_status tally_levels(const level_shape *shape, const page_levels *levels,
+                                iron__block *places, uint64_t first, level_tally *out,
+                                iron_error *err) {
+    runs repetition = level_runs(shape->repetition_max, levels->repetition,
+                                 levels->repetition_bytes, levels->count);
+    runs definition = level_runs(shape->definition_max, levels->definition,
+                                 levels->definition_bytes, levels->count);
+    iron_status status = IRON_OK;
+
+    *out = (level_tally){.tokens = 0};
+    for (uint64_t left = levels->count, n; left > 0; left -= n) {
+        if ((repetition.left == 0 && !next_run(&repetition)) ||
+            (definition.left == 0 && !next_run(&definition))) {
+            out->fault = "its levels end too early or are damaged";
+            return IRON_OK;
+        }
+        n = repetition.left < definition.left ? repetition.left : definition.left;
+        n = n < left ? n : left;
+        if (!repetition.is_packed && !definition.is_packed) {
+            if (definition.value > shape->definition_max)
+                out->fault = "a definition level is too high";
+            else
+                status = tally_same(shape, repetition.value, definition.value, n, places, first,
+                                    out, err);
+            if (left == levels->count)
+                out->is_continued = repetition.value > 0;
+        } else {
+            unsigned most = definition.is_packed && definition.width > 1 ? 28 : 56;
+            unsigned some = n < most ? (unsigned)n : most;
+            uint64_t begins = where_equal(&repetition, some, 0);
+
+            if (shape->definition_max == 2 && where_equal(&definition, some, 3))
+                out->fault = "a definition level is too high";
+            else
+                status = tally_bits(begins, where_equal(&definition, some, shape->definition_max),
+                                    where_equal(&definition, some, shape->empty), some, places,
+                                    first, out, err);
+            if (left == levels->count)
+                out->is_continued = !(begins & 1);
+            n = some;
+        }
+        if (status != IRON_OK || out->fault || out->has_null)
+            return status;
+        take(&repetition, n);
+        take(&definition, n);
+    }
+    return IRON_OK;
+}
+
+/* Unpacking. */
+
+/* Groups of eight values of `width` bits; inlined for each width, so that all shifts are constant:
+ * twice as fast. */
+static inline __attribute__((always_inline)) void
+unpack_groups(const unsigned char *from, size_t groups, uint32_t *to, unsigned width) {
+    uint32_t mask = (uint32_t)((UINT64_C(1) << width) - 1);
+
+    for (size_t g = 0; g < groups; g++) {
+        for (unsigned k = 0; k < 8; k++) {
+            uint64_t word;
+
+            memcpy(&word, from + (k * width >> 3), sizeof word);
+            to[k] = (uint32_t)(word >> (k * width & 7)) & mask;
+        }
+        from += width;
+        to += 8;
+    }
+}
+
+/* `groups` times eight values of 0 to 32 bits. */
+static void unpack(const unsigned char *from, size_t groups, uint32_t *to, unsigned width) {
+#define WIDTH(n)                                                                                   \
+    case n:                                                                                        \
+        unpack_groups(from, groups, to, n);                                                        \
+        break;
+#define WIDTHS(n) WIDTH((n)) WIDTH((n) + 1) WIDTH((n) + 2) WIDTH((n) + 3)
+    switch (width) {
+        WIDTHS(1)
+        WIDTHS(5)
+        WIDTHS(9)
+        WIDTHS(13)
+        WIDTHS(17)
+        WIDTHS(21)
+        WIDTHS(25)
+        WIDTHS(29)
+    default:
+        memset(to, 0, groups * 8 * sizeof *to);
+    }
+#undef WIDTHS
+#undef WIDTH
+}
+
+/* `count` values of 0 to 64 bits. */
+static void unpack_wide(const unsigned char *from, size_t count, uint64_t *to, unsigned width) {
+    uint64_t mask = width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX, bit = 0;
+
+    for (size_t k = 0; k < count; k++, bit += width) {
+        unsigned shift = bit & 7;
+        uint64_t word;
+
+        memcpy(&word, from + (bit >> 3), sizeof word);
+        word >>= shift;
+        if (width + shift > 64)
+            word |= (uint64_t)from[(bit >> 3) + 8] << (64 - shift);
+        to[k] = word & mask;
+    }
+}
+
+/* Values. */
+
+typedef struct token_dictionary {
+    const unsigned char *stored; /* the integers of its page */
+    const uint32_t *tokens;
+    size_t count;
+    bool has_bad; /* some of its integers are not tokens */
+} token_dictionary;
+
+typedef struct stored_values {
+    int encoding;
+    iron__stored stored;
+    const unsigned char *from; /* followed by slack */
+    size_t bytes, count;
+    const token_dictionary *dictionary;
+} stored_values;
+
+/* Why values could not be decoded: a fault of their encoding, or an integer that is not a token. */
+typedef struct value_failure {
+    const char *fault;
+    size_t index; /* of the value */
+    unsigned char stored[8];
+} value_failure;
+
+static bool damaged(value_failure *failure, const char *fault) {
+    *failure = (value_failure){.fault = fault};
+    return false;
+}
+
+/* Value `index` is not a token. */
+static bool fail_value(value_failure *failure, iron__stored stored, size_t index,
+                       const void *value) {
+    *failure = (value_failure){.index = index};
+    assert(value);
+    memcpy(failure->stored, value, iron__stored_bytes(stored));
+    return false;
+}
+
+static bool decode_plain(const stored_values *v, uint32_t *to, value_failure *failure) {
+    size_t width = iron__stored_bytes(v->stored), good;
+
+    if (v->bytes != v->count * width)
+        return damaged(failure, "its plain values have not the size that their number gives");
+    good = iron__stored_convert(v->stored, v->from, v->count, to);
+    return good == v->count || fail_value(failure, v->stored, good, v->from + good * width);
+}
+
+/* Indices that are unpacked at a time: a kilobyte, which stays in the first-level cache. */
+#define INDEX_PIECE 256u
+
+static size_t first_bad_entry(const stored_values *v, const uint32_t *indices, size_t count,
+                              value_failure *failure, size_t done) {
+    size_t width = iron__stored_bytes(v->stored);
+
+    for (size_t k = 0; k < count; k++) {
+        const unsigned char *entry = v->dictionary->stored + indices[k] * width;
+        uint32_t token;
+
+        if (iron__stored_convert(v->stored, entry, 1, &token) == 0) {
+            (void)fail_value(failure, v->stored, done + k, entry);
+            return k;
+        }
+    }
+    return count;
+}
+
+/* Looks up a piece of indices. */
+static bool look_up(const stored_values *v, const uint32_t *indices, size_t count, size_t done,
+                    uint32_t *to, value_failure *failure) {
+    const uint32_t *tokens = v->dictionary->tokens;
+    uint32_t most = 0;
+
+    for (size_t k = 0; k < count; k++)
+        most = indices[k] > most ? indices[k] : most;
+    if (most >= v->dictionary->count)
+        return damaged(failure, "a value is not in its dictionary");
+    for (size_t k = 0; k < count; k++)
+        to[k] = tokens[indices[k]];
+    return !v->dictionary->has_bad || first_bad_entry(v, indices, count, failure, done) == count;
+}
+
+/* A run of the same index. */
+static bool repeat(const stored_values *v, uint32_t index, size_t count, size_t done, uint32_t *to,
+                   value_failure *failure) {
+    if (!look_up(v, &index, 1, done, to, failure))
+        return false;
+    for (size_t k = 1; k < count; k++)
+        to[k] = to[0];
+    return true;
+}
+
+static bool decode_dictionary(const stored_values *v, uint32_t *to, value_failure *failure) {
+    runs r = {.at = v->from + 1, .end = v->from + v->bytes};
+    uint32_t indices[INDEX_PIECE] = {0};
+
+    if (v->bytes == 0 || v->from[0] > 32)
+        return damaged(failure, "its dictionary indices have no valid width");
+    r.width = v->from[0];
+    if (r.width == 0)
+        return repeat(v, 0, v->count, 0, to, failure);
+    for (size_t done = 0, n; done < v->count; done += n) {
+        if (r.left == 0 && !next_run(&r))
+            return damaged(failure, "its dictionary indices end too early or are damaged");
+        n = v->count - done < r.left ? v->count - done : (size_t)r.left;
+        if (!r.is_packed) {
+            if (!repeat(v, r.value, n, done, to + done, failure))
+                return false;
+        } else {
+            n = n < INDEX_PIECE ? n : INDEX_PIECE; /* whole groups, but for the last */
+            unpack(r.packed + (r.bit >> 3), (n + 7) / 8, indices, r.width);
+            if (!look_up(v, indices, n, done, to + done, failure))
+                return false;
+        }
+        take(&r, n);
+    }
+    return true;
+}
+
+/* Deltas: blocks of miniblocks, each with a width of its own. */
+typedef struct deltas {
+    const unsigned char *at, *end;
+    uint64_t minis, per_mini; /* miniblocks in a block, values in a miniblock */
+    uint64_t last;
+} deltas;
+
+#define DELTA_PIECE 32u /* values: every miniblock is a multiple */
+
+static bool begin_deltas(const stored_values *v, deltas *d) {
+    uint64_t block, total, first;
+
+    *d = (deltas){.at = v->from, .end = v->from + v->bytes};
+    if (!read_varint(&d->at, d->end, &block) || !read_varint(&d->at, d->end, &d->minis) ||
+        !read_varint(&d->at, d->end, &total) || !read_varint(&d->at, d->end, &first))
+        return false;
+    if (block == 0 || block % 128 != 0 || block > 1u << 24 || d->minis == 0 ||
+        block % d->minis != 0 || total != v->count)
+        return false;
+    d->per_mini = block / d->minis;
+    d->last = zigzag(first);
+    return d->per_mini % DELTA_PIECE == 0;
+}
+
+/* Adds up to 32 deltas of `width` bits; false: a result is not a token. */
+static bool add_deltas_32(deltas *d, const unsigned char *from, size_t n, uint64_t least,
+                          unsigned width, bool is_signed, uint32_t *to) {
+    uint32_t piece[DELTA_PIECE], last = (uint32_t)d->last, all = 0;
+
+    unpack(from, (n + 7) / 8, piece, width);
+    for (size_t k = 0; k < n; k++) {
+        last += (uint32_t)least + piece[k];
+        all |= last;
+        to[k] = last;
+    }
+    d->last = last;
+    return !is_signed || all >> 31 == 0;
+}
+
+static bool add_deltas_64(deltas *d, const unsigned char *from, size_t n, uint64_t least,
+                          unsigned width, uint64_t wide[DELTA_PIECE], uint32_t *to) {
+    uint64_t last = d->last, all = 0;
+
+    unpack_wide(from, n, wide, width);
+    for (size_t k = 0; k < n; k++) {
+        last += least + wide[k];
+        all |= last;
+        wide[k] = last;
+        to[k] = (uint32_t)last;
+    }
+    d->last = last;
+    return all <= UINT32_MAX;
+}
+
+/* The values of one miniblock. */
+static bool decode_mini(const stored_values *v, deltas *d, uint64_t least, unsigned width,
+                        size_t done, size_t count, uint32_t *to, value_failure *failure) {
+    bool is_wide = iron__stored_bytes(v->stored) == 8, is_signed = v->stored == IRON_STORED_I32;
+    uint64_t wide[DELTA_PIECE];
+
+    for (size_t k = 0, n; k < count; k += n) {
+        const unsigned char *from = d->at + k / 8 * width;
+        const unsigned char *values = (const unsigned char *)wide;
+        bool is_good;
+
+        n = count - k < DELTA_PIECE ? count - k : DELTA_PIECE;
+        if (is_wide) {
+            is_good = add_deltas_64(d, from, n, least, width, wide, to + k);
+        } else {
+            is_good = add_deltas_32(d, from, n, least, width, is_signed, to + k);
+            values = (const unsigned char *)(to + k);
+        }
+        if (!is_good) {
+            uint32_t tokens[DELTA_PIECE];
+            size_t bad = iron__stored_convert(v->stored, values, n, tokens);
+
+            return fail_value(failure, v->stored, done + k + bad,
+                              values + bad * iron__stored_bytes(v->stored));
+        }
+    }
+    return true;
+}
+
+static bool decode_deltas(const stored_values *v, uint32_t *to, value_failure *failure) {
+    static const char why[] = "its deltas end too early or are damaged";
+    size_t bits = 8 * iron__stored_bytes(v->stored), done = 1;
+    deltas d;
+
+    if (!begin_deltas(v, &d))
+        return damaged(failure, why);
+    if (iron__stored_convert(v->stored, &d.last, 1, to) == 0)
+        return fail_value(failure, v->stored, 0, &d.last);
+    while (done < v->count) {
+        const unsigned char *widths;
+        uint64_t least;
+
+        if (!read_varint(&d.at, d.end, &least) || (uint64_t)(d.end - d.at) < d.minis)
+            return damaged(failure, why);
+        least = zigzag(least);
+        widths = d.at;
+        d.at += d.minis;
+        for (uint64_t m = 0; m < d.minis && done < v->count; m++) {
+            size_t n = v->count - done < d.per_mini ? v->count - done : (size_t)d.per_mini;
+            uint64_t there = (uint64_t)(d.end - d.at), size = d.per_mini / 8 * widths[m];
+
+            /* some writers leave out the padding of the last miniblock */
+            if (widths[m] > bits || ((uint64_t)n * widths[m] + 7) / 8 > there)
+                return damaged(failure, why);
+            if (!decode_mini(v, &d, least, widths[m], done, n, to + done, failure))
+                return false;
+            d.at += size < there ? size : there;
+            done += n;
+        }
+    }
+    return true;
+}
+
+/* The first bytes of all values, then the second ones, and so on. */
+static bool decode_split(const stored_values *v, uint32_t *to, value_failure *failure) {
+    size_t width = iron__stored_bytes(v->stored), count = v->count;
+    const unsigned char *s = v->from;
+    uint32_t upper = 0;
+
+    if (v->bytes != count * width)
+        return damaged(failure, "its split values have not the size that their number gives");
+    for (size_t k = 0; k < count; k++)
+        to[k] = s[k] | (uint32_t)s[k + count] << 8 | (uint32_t)s[k + 2 * count] << 16 |
+                (uint32_t)s[k + 3 * count] << 24;
+    if (v->stored == IRON_STORED_I32)
+        for (size_t k = 0; k < count; k++)
+            upper |= to[k] >> 31;
+    for (size_t k = 4 * count; k < count * width; k++)
+        upper |= s[k];
+    for (size_t k = 0; upper && k < count; k++) {
+        unsigned char value[8];
+        uint32_t token;
+
+        for (size_t b = 0; b < width; b++)
+            value[b] = s[k + b * count];
+        if (iron__stored_convert(v->stored, value, 1, &token) == 0)
+            return fail_value(failure, v->stored, k, value);
+    }
+    return true;
+}
+
+/* Decodes values to tokens of 32 bits; false: *failure says why. */
+static bool decode_values(const stored_values *values, uint32_t *to, value_failure *failure) {
+    if (values->count == 0)
+        return true;
+    switch (values->encoding) {
+    case ENCODING_PLAIN:
+        return decode_plain(values, to, failure);
+    case ENCODING_PLAIN_DICTIONARY:
+    case ENCODING_RLE_DICTIONARY:
+        return decode_dictionary(values, to, failure);
+    case ENCODING_DELTA:
+        return decode_deltas(values, to, failure);
+    case ENCODING_BYTE_STREAM_SPLIT:
+        return decode_split(values, to, failure);
+    default:
+        return damaged(failure, "its encoding is not read");
+    }
+}
 /* Consecutive pages of a chunk: a block of the table. */
 typedef struct part {
     uint64_t at, bytes; /* from the first page's header on */
@@ -66,7 +1528,7 @@ typedef struct part_list {
 } part_list;
 
 typedef struct buffer {
-    unsigned char *data; /* with IRON_PARQUET_SLACK more bytes */
+    unsigned char *data; /* with SLACK more bytes */
     size_t room;
 } buffer;
 
@@ -83,14 +1545,14 @@ typedef struct workspace {
     window pages, dictionary_page;
     buffer page;           /* decompressed */
     buffer stored, tokens; /* of the dictionary */
-    const iron__parquet_chunk *dictionary_of;
-    iron__parquet_dictionary dictionary;
+    const column_chunk *dictionary_of;
+    token_dictionary dictionary;
 } workspace;
 
 /* The state of a table. */
 typedef struct parquet {
-    iron__parquet_column column;
-    iron__parquet_chunk *chunks;
+    column_detail column;
+    column_chunk *chunks;
     size_t chunk_count;
     part *parts; /* one for each block */
     pthread_mutex_t mutex;
@@ -100,13 +1562,12 @@ typedef struct parquet {
 /* One pass over pages of a chunk. */
 typedef struct reader {
     const parquet *file;
-    const iron__parquet_chunk *chunk;
+    const column_chunk *chunk;
     const char *column;
     iron__input in; /* a copy: reads at any place do not change it */
     const char *name;
     workspace *work;
     window *window; /* one of the workspace's */
-    const atomic_bool *stop;
 } reader;
 
 /* Workspaces. */
@@ -143,15 +1604,6 @@ static void workspace_put(parquet *file, workspace *w) {
     pthread_mutex_unlock(&file->mutex);
 }
 
-static void workspace_destroy(workspace *w) {
-    free(w->pages.buffer.data);
-    free(w->dictionary_page.buffer.data);
-    free(w->page.data);
-    free(w->stored.data);
-    free(w->tokens.data);
-    free(w);
-}
-
 static void destroy(void *state) {
     parquet *file = state;
 
@@ -159,7 +1611,12 @@ static void destroy(void *state) {
         workspace *w = file->idle;
 
         file->idle = w->next;
-        workspace_destroy(w);
+        free(w->pages.buffer.data);
+        free(w->dictionary_page.buffer.data);
+        free(w->page.data);
+        free(w->stored.data);
+        free(w->tokens.data);
+        free(w);
     }
     pthread_mutex_destroy(&file->mutex);
     free(file->parts);
@@ -174,7 +1631,7 @@ static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err
 
     if (bytes <= b->room && b->data)
         return IRON_OK;
-    data = malloc(room + IRON_PARQUET_SLACK);
+    data = malloc(room + SLACK);
     if (!data)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
     if (kept > 0)
@@ -204,9 +1661,8 @@ static iron_status fetch(reader *r, uint64_t at, size_t need, size_t want,
     w->count = 0;
     IRON_TRY(reserve(&w->buffer, want, there, err));
     assert(w->buffer.data);
-    IRON_TRY(iron__input_read_at(&r->in, at + there, w->buffer.data + there, want - there, r->stop,
-                                 err));
-    memset(w->buffer.data + want, 0, IRON_PARQUET_SLACK);
+    IRON_TRY(iron__input_read_at(&r->in, at + there, w->buffer.data + there, want - there, err));
+    memset(w->buffer.data + want, 0, SLACK);
     w->at = at;
     w->count = want;
     *out = w->buffer.data;
@@ -214,7 +1670,7 @@ static iron_status fetch(reader *r, uint64_t at, size_t need, size_t want,
 }
 
 /* The error for a page whose content contradicts itself. */
-static iron_status refuse_page(const reader *r, const iron__parquet_page *p, const char *why,
+static iron_status refuse_page(const reader *r, const page_header *p, const char *why,
                                iron_error *err) {
     IRON_FAIL(err, IRON_E_FORMAT,
               "%.90s: the page of column %.40s at byte %" PRIu64 " is damaged: %s", r->name,
@@ -223,21 +1679,20 @@ static iron_status refuse_page(const reader *r, const iron__parquet_page *p, con
 
 /* Pages. */
 
-static bool is_data(const iron__parquet_page *p) {
-    return p->type == IRON_PARQUET_DATA || p->type == IRON_PARQUET_DATA_V2;
+static bool is_data(const page_header *p) {
+    return p->type == PAGE_DATA || p->type == PAGE_DATA_V2;
 }
 
-static bool is_dictionary_encoded(const iron__parquet_page *p) {
-    return p->encoding == IRON_PARQUET_PLAIN_DICTIONARY ||
-           p->encoding == IRON_PARQUET_RLE_DICTIONARY;
+static bool is_dictionary_encoded(const page_header *p) {
+    return p->encoding == ENCODING_PLAIN_DICTIONARY || p->encoding == ENCODING_RLE_DICTIONARY;
 }
 
-static bool is_packed(const reader *r, const iron__parquet_page *p) {
+static bool is_packed(const reader *r, const page_header *p) {
     return r->chunk->codec != IRON_CODEC_NONE && p->is_compressed;
 }
 
 /* Refuses encodings that are not read. */
-static iron_status check_encodings(const reader *r, const iron__parquet_page *p, iron_error *err) {
+static iron_status check_encodings(const reader *r, const page_header *p, iron_error *err) {
     static const char *const names[] = {"PLAIN",
                                         "GROUP_VAR_INT",
                                         "PLAIN_DICTIONARY",
@@ -249,19 +1704,19 @@ static iron_status check_encodings(const reader *r, const iron__parquet_page *p,
                                         "RLE_DICTIONARY",
                                         "BYTE_STREAM_SPLIT",
                                         "ALP"};
-    const iron__parquet_shape *shape = &r->file->column.shape;
+    const level_shape *shape = &r->file->column.shape;
     bool is_known = p->encoding >= 0 && (size_t)p->encoding < sizeof names / sizeof names[0];
 
     IRON_FAIL_IF(
-        (shape->repetition_max && p->repetition_encoding != IRON_PARQUET_RLE) ||
-            (shape->definition_max && p->definition_encoding != IRON_PARQUET_RLE),
+        (shape->repetition_max && p->repetition_encoding != ENCODING_RLE) ||
+            (shape->definition_max && p->definition_encoding != ENCODING_RLE),
         err, IRON_E_UNSUPPORTED,
         "%.90s: the page of column %.40s at byte %" PRIu64
         " has levels in the encoding BIT_PACKED or an unknown one, not RLE; write the file "
         "again with a current writer",
         r->name, r->column, p->at);
-    if (p->encoding == IRON_PARQUET_PLAIN || p->encoding == IRON_PARQUET_DELTA ||
-        p->encoding == IRON_PARQUET_BYTE_STREAM_SPLIT || is_dictionary_encoded(p))
+    if (p->encoding == ENCODING_PLAIN || p->encoding == ENCODING_DELTA ||
+        p->encoding == ENCODING_BYTE_STREAM_SPLIT || is_dictionary_encoded(p))
         return IRON_OK;
     IRON_FAIL(err, IRON_E_UNSUPPORTED,
               "%.90s: the page of column %.40s at byte %" PRIu64
@@ -271,7 +1726,7 @@ static iron_status check_encodings(const reader *r, const iron__parquet_page *p,
 }
 
 /* Checks what the header of a page says about its sizes. */
-static iron_status check_page(const reader *r, const iron__parquet_page *p, iron_error *err) {
+static iron_status check_page(const reader *r, const page_header *p, iron_error *err) {
     uint64_t levels = (uint64_t)p->repetition_bytes + p->definition_bytes;
     uint64_t left = r->chunk->end - p->body;
 
@@ -286,7 +1741,7 @@ static iron_status check_page(const reader *r, const iron__parquet_page *p, iron
                  " bytes and %" PRIu32
                  " values, more than is decoded at once; write it with smaller pages",
                  r->name, r->column, p->at, p->size, p->values);
-    if (p->type == IRON_PARQUET_DATA_V2 && (levels > p->stored || levels > p->size))
+    if (p->type == PAGE_DATA_V2 && (levels > p->stored || levels > p->size))
         return refuse_page(r, p, "its levels have more bytes than the page", err);
     if (!is_packed(r, p) && p->stored != p->size)
         return refuse_page(r, p, "it is not compressed, but its two sizes differ", err);
@@ -294,32 +1749,30 @@ static iron_status check_page(const reader *r, const iron__parquet_page *p, iron
 }
 
 /* Reads the header of the page at byte `at`, and checks it. */
-static iron_status read_header(reader *r, uint64_t at, iron__parquet_page *p, iron_error *err) {
+static iron_status read_header(reader *r, uint64_t at, page_header *p, iron_error *err) {
     uint64_t left = r->chunk->end - at;
-    size_t most = left < HEADER_BYTES_MAX ? (size_t)left : HEADER_BYTES_MAX, used = 0;
-    const char *why = "there is no room for it";
-    iron__parquet_parse parsed = IRON_PARQUET_SHORT;
+    size_t most = left < HEADER_BYTES_MAX ? (size_t)left : HEADER_BYTES_MAX;
+    thrift t = {.fault = "there is no room for it", .is_short = true};
 
-    *p = (iron__parquet_page){.type = -1};
-    for (size_t bytes = 64; parsed == IRON_PARQUET_SHORT; bytes *= 8) {
+    *p = (page_header){.type = -1};
+    for (size_t bytes = 64; t.is_short; bytes *= 8) {
         const unsigned char *from;
 
         if (at >= r->chunk->end || (bytes >= 8 * most && most > 0))
             break;
         bytes = bytes < most ? bytes : most;
         IRON_TRY(fetch(r, at, bytes, HEADER_BYTES, &from, err));
-        parsed = iron__parquet_page_parse(from, bytes, p, &used, &why);
+        t = (thrift){.at = from, .end = from + bytes};
+        parse_page(&t, p);
+        p->body = at + (uint64_t)(t.at - from);
     }
     p->at = at;
-    p->body = at + used;
-    if (parsed != IRON_PARQUET_PARSED)
-        return refuse_page(r, p, why, err);
-    return check_page(r, p, err);
+    return t.fault ? refuse_page(r, p, t.fault, err) : check_page(r, p, err);
 }
 
 /* The body of a data page. */
 typedef struct body {
-    iron__parquet_levels levels;
+    page_levels levels;
     const unsigned char *values; /* NULL: not wanted */
     size_t value_bytes;
     uint64_t values_at; /* where they are in the file; 0: they are compressed */
@@ -327,8 +1780,8 @@ typedef struct body {
 
 /* Finds the levels at the beginning of a page of version 1, of which `have` bytes are known.
  * Returns the bytes that must be known, up to the values; more than `size`: damaged. */
-static uint64_t split_levels(const iron__parquet_shape *shape, const unsigned char *from,
-                             uint64_t have, iron__parquet_levels *out) {
+static uint64_t split_levels(const level_shape *shape, const unsigned char *from, uint64_t have,
+                             page_levels *out) {
     uint64_t at = 0;
 
     if (shape->repetition_max) {
@@ -349,8 +1802,8 @@ static uint64_t split_levels(const iron__parquet_shape *shape, const unsigned ch
 }
 
 /* Version 1: levels and values are compressed together. */
-static iron_status read_body_v1(reader *r, const iron__parquet_page *p, bool wants_values,
-                                body *out, iron_error *err) {
+static iron_status read_body_v1(reader *r, const page_header *p, bool wants_values, body *out,
+                                iron_error *err) {
     const unsigned char *from = r->window->buffer.data, *stored;
     uint64_t need = 0, have = 0;
     bool is_compressed = is_packed(r, p) && p->size > 0;
@@ -373,13 +1826,9 @@ static iron_status read_body_v1(reader *r, const iron__parquet_page *p, bool wan
         have = need < LEVELS_AT_ONCE ? LEVELS_AT_ONCE : 2 * need;
         have = have < p->size ? have : p->size;
         from = r->work->page.data;
-        if (have == p->size)
-            IRON_TRY(iron__codec_decompress(r->chunk->codec, r->name, stored, p->stored,
-                                            r->work->page.data, p->size, err));
-        else
-            IRON_TRY(iron__codec_decompress_start(r->chunk->codec, r->name, stored, p->stored,
-                                                  r->work->page.data, p->size, (size_t)have, err));
-        memset(r->work->page.data + p->size, 0, IRON_PARQUET_SLACK);
+        IRON_TRY(iron__codec_decompress_start(r->chunk->codec, r->name, stored, p->stored,
+                                              r->work->page.data, p->size, (size_t)have, err));
+        memset(r->work->page.data + p->size, 0, SLACK);
     }
     need = split_levels(&r->file->column.shape, from, have, &out->levels);
     out->value_bytes = (size_t)(p->size - need);
@@ -389,8 +1838,8 @@ static iron_status read_body_v1(reader *r, const iron__parquet_page *p, bool wan
 }
 
 /* Version 2: levels are never compressed. */
-static iron_status read_body_v2(reader *r, const iron__parquet_page *p, bool wants_values,
-                                body *out, iron_error *err) {
+static iron_status read_body_v2(reader *r, const page_header *p, bool wants_values, body *out,
+                                iron_error *err) {
     size_t levels = (size_t)p->repetition_bytes + p->definition_bytes;
     const unsigned char *from;
     buffer *page = &r->work->page;
@@ -411,13 +1860,13 @@ static iron_status read_body_v2(reader *r, const iron__parquet_page *p, bool wan
     IRON_TRY(reserve(page, out->value_bytes, 0, err));
     IRON_TRY(iron__codec_decompress(r->chunk->codec, r->name, from + levels, p->stored - levels,
                                     page->data, out->value_bytes, err));
-    memset(page->data + out->value_bytes, 0, IRON_PARQUET_SLACK);
+    memset(page->data + out->value_bytes, 0, SLACK);
     out->values = page->data;
     return IRON_OK;
 }
 
 /* Checks the checksum of a page's body, as it is in the file. */
-static iron_status check_crc(reader *r, const iron__parquet_page *p, iron_error *err) {
+static iron_status check_crc(reader *r, const page_header *p, iron_error *err) {
     const unsigned char *from;
     uint32_t crc;
 
@@ -433,21 +1882,21 @@ static iron_status check_crc(reader *r, const iron__parquet_page *p, iron_error 
 }
 
 /* Reads a data page: its levels, and its values if they are wanted. */
-static iron_status read_body(reader *r, const iron__parquet_page *p, bool wants_values, body *out,
+static iron_status read_body(reader *r, const page_header *p, bool wants_values, body *out,
                              iron_error *err) {
     *out = (body){.levels = {.count = p->values}};
     if (wants_values)
         IRON_TRY(check_crc(r, p, err));
-    if (p->type == IRON_PARQUET_DATA_V2)
+    if (p->type == PAGE_DATA_V2)
         return read_body_v2(r, p, wants_values, out, err);
     return read_body_v1(r, p, wants_values, out, err);
 }
 
 /* Counts the tokens and rows of a page. `row`: how many rows begin before it in the file. */
-static iron_status tally(const reader *r, const iron__parquet_page *p,
-                         const iron__parquet_levels *levels, uint64_t row, iron__block *places,
-                         uint64_t first, iron__parquet_tally *out, iron_error *err) {
-    IRON_TRY(iron__parquet_tally_levels(&r->file->column.shape, levels, places, first, out, err));
+static iron_status tally(const reader *r, const page_header *p, const page_levels *levels,
+                         uint64_t row, iron__block *places, uint64_t first, level_tally *out,
+                         iron_error *err) {
+    IRON_TRY(tally_levels(&r->file->column.shape, levels, places, first, out, err));
     if (out->fault)
         return refuse_page(r, p, out->fault, err);
     if (out->is_continued && row == r->chunk->first_row)
@@ -464,7 +1913,7 @@ static iron_status add_part(part_list *list, const part *p, iron_error *err) {
     part *parts = iron__array_grow(list->parts, list->count, &list->capacity, sizeof *parts);
 
     if (!parts)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", list->count + 1);
+        return iron__no_memory(err, "the blocks of a file");
     list->parts = parts;
     list->parts[list->count++] = *p;
     return IRON_OK;
@@ -486,13 +1935,13 @@ static iron_status add_page(part_list *list, const part *page, iron_error *err) 
 }
 
 /* Examines one data page; `row` rows of the file begin before it. */
-static iron_status examine_page(reader *r, const iron__parquet_page *p, uint64_t row,
-                                part_list *list, part *page, iron_error *err) {
-    const iron__parquet_shape *shape = &r->file->column.shape;
+static iron_status examine_page(reader *r, const page_header *p, uint64_t row, part_list *list,
+                                part *page, iron_error *err) {
+    const level_shape *shape = &r->file->column.shape;
     size_t width = iron__stored_bytes(r->file->column.stored);
-    bool may_be_direct = p->encoding == IRON_PARQUET_PLAIN && !is_packed(r, p) && !p->has_crc &&
+    bool may_be_direct = p->encoding == ENCODING_PLAIN && !is_packed(r, p) && !p->has_crc &&
                          p->values * width >= DIRECT_BYTES_MIN;
-    iron__parquet_tally counted = {.tokens = p->values, .rows = p->values};
+    level_tally counted = {.tokens = p->values, .rows = p->values};
     body b = {.values = NULL};
 
     if (is_dictionary_encoded(p) && !r->chunk->dictionary_at)
@@ -517,16 +1966,15 @@ static iron_status examine_page(reader *r, const iron__parquet_page *p, uint64_t
 }
 
 /* Examines all pages of a chunk. */
-static iron_status examine_chunk(reader *r, iron__parquet_chunk *chunk, part_list *list,
-                                 iron_error *err) {
+static iron_status examine_chunk(reader *r, column_chunk *chunk, part_list *list, iron_error *err) {
     uint64_t at = chunk->at, values = 0, rows = 0;
 
     while (values < chunk->values) {
-        iron__parquet_page p;
+        page_header p;
         part page = {.rows = 0};
 
         IRON_TRY(read_header(r, at, &p, err));
-        if (p.type == IRON_PARQUET_DICTIONARY) {
+        if (p.type == PAGE_DICTIONARY) {
             if (chunk->dictionary_at)
                 return refuse_page(r, &p, "its row group has two dictionaries", err);
             chunk->dictionary_at = at;
@@ -549,38 +1997,31 @@ static iron_status examine_chunk(reader *r, iron__parquet_chunk *chunk, part_lis
 /* Examining on several threads: each takes the next chunk. */
 typedef struct survey {
     parquet *file;
-    const iron__input *in;
-    const char *name, *column;
-    const atomic_bool *stop;
-    iron__pieces pieces;
+    const iron__candidate *c;
+    const char *column;
     part_list *lists; /* one for each chunk */
 } survey;
 
-static void *survey_run(void *context) {
+static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
+                                const atomic_bool *stop, iron_error *err) {
     survey *s = context;
-    reader r = {.file = s->file, .column = s->column, .in = *s->in, .name = s->name};
-    uint64_t piece;
+    column_chunk *chunk = &s->file->chunks[piece];
+    reader r = {.file = s->file,
+                .chunk = chunk,
+                .column = s->column,
+                .in = *s->c->file,
+                .name = s->c->name,
+                .work = workspace_take(s->file)};
+    iron_status status;
 
+    (void)worker, (void)stop;
+    if (!r.work)
+        return iron__no_memory(err, "a column");
     r.in.is_stream = false;
-    r.stop = s->stop;
-    r.work = workspace_take(s->file);
-    while (iron__pieces_take(&s->pieces, &piece)) {
-        iron_status status = IRON_OK;
-        iron_error error;
-
-        if (!r.work) {
-            status = iron__fail(&error, IRON_E_NOMEM, ENOMEM, "out of memory for reading a column");
-        } else {
-            r.chunk = &s->file->chunks[piece];
-            r.window = &r.work->pages;
-            r.window->count = 0;
-            status = examine_chunk(&r, &s->file->chunks[piece], &s->lists[piece], &error);
-        }
-        if (status != IRON_OK)
-            iron__pieces_end(&s->pieces, piece, status, &error);
-    }
+    r.window = &r.work->pages;
+    status = examine_chunk(&r, chunk, &s->lists[piece], err);
     workspace_put(s->file, r.work);
-    return NULL;
+    return status;
 }
 
 /* How many threads are worth starting: levels are all that takes time. */
@@ -597,24 +2038,6 @@ static uint32_t survey_threads(const parquet *file) {
     return most < THREADS_MAX ? (uint32_t)most : THREADS_MAX;
 }
 
-static iron_status survey_all(survey *s, iron_error *err) {
-    uint32_t threads = survey_threads(s->file), started = 0;
-    pthread_t others[THREADS_MAX];
-    iron_status status;
-
-    iron__pieces_init(&s->pieces, s->file->chunk_count);
-    while (started + 1 < threads && iron__thread_start(&others[started], survey_run, s) == 0)
-        started++;
-    survey_run(s);
-    for (uint32_t k = 0; k < started; k++)
-        pthread_join(others[k], NULL);
-    status = s->pieces.status;
-    if (status != IRON_OK && err)
-        *err = s->pieces.error;
-    iron__pieces_deinit(&s->pieces);
-    return status;
-}
-
 /* Makes the blocks of the table of all parts. */
 static iron_status add_blocks(parquet *file, const part_list *lists, iron__table *table,
                               iron_error *err) {
@@ -624,7 +2047,7 @@ static iron_status add_blocks(parquet *file, const part_list *lists, iron__table
         count += lists[k].count;
     file->parts = malloc((count + 1) * sizeof *file->parts);
     if (!file->parts)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu blocks", count);
+        return iron__no_memory(err, "the blocks of a file");
     for (size_t k = 0; k < file->chunk_count; k++)
         for (size_t p = 0; p < lists[k].count; p++) {
             const part *from = &lists[k].parts[p];
@@ -644,20 +2067,26 @@ static iron_status add_blocks(parquet *file, const part_list *lists, iron__table
 
 static iron_status examine_pages(const iron__candidate *c, parquet *file, iron__table *table,
                                  iron_error *err) {
-    survey s = {.file = file, .in = c->file, .name = c->name, .column = table->column};
-    iron_status status;
+    const iron_allocator *memory = iron__allocator_default();
+    part_list *lists = calloc(file->chunk_count + 1, sizeof *lists);
+    survey s = {.file = file, .c = c, .column = table->column, .lists = lists};
+    iron__ordered_run run = {.count = file->chunk_count, .piece = survey_chunk, .context = &s};
+    iron__thread_pool *pool = NULL;
+    iron_status status = IRON_OK;
 
-    s.stop = c->stop;
-    s.lists = calloc(file->chunk_count + 1, sizeof *s.lists);
-    if (!s.lists)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu row groups",
-                          file->chunk_count);
-    status = survey_all(&s, err);
+    if (!lists)
+        return iron__no_memory(err, "the row groups of a file");
+    /* where there are no more threads, this one does all */
+    if (iron__thread_pool_create(survey_threads(file), memory, &pool, NULL) != IRON_OK)
+        status = iron__thread_pool_create(1, memory, &pool, err);
     if (status == IRON_OK)
-        status = add_blocks(file, s.lists, table, err);
+        status = iron__thread_pool_run_ordered(pool, &run, err);
+    iron__thread_pool_destroy(pool);
+    if (status == IRON_OK)
+        status = add_blocks(file, lists, table, err);
     for (size_t k = 0; k < file->chunk_count; k++)
-        free(s.lists[k].parts);
-    free(s.lists);
+        free(lists[k].parts);
+    free(lists);
     return status;
 }
 
@@ -675,32 +2104,18 @@ typedef struct decoding {
     size_t places_before;
 } decoding;
 
-/* Converts the integers of a dictionary. Those that are not tokens matter only if they are used. */
-static void convert_dictionary(workspace *w, iron__stored stored, size_t count) {
-    size_t width = iron__stored_bytes(stored);
-
-    w->dictionary =
-        (iron__parquet_dictionary){.stored = w->stored.data,
-                                   .tokens = (const uint32_t *)(const void *)w->tokens.data,
-                                   .count = count};
-    for (size_t k = 0; k < count; k++) { /* each step ends at the next one that is not a token */
-        k += iron__stored_convert(stored, w->stored.data + k * width, count - k,
-                                  w->tokens.data + k * sizeof(uint32_t));
-        w->dictionary.has_bad = w->dictionary.has_bad || k < count;
-    }
-}
-
 static iron_status read_dictionary_page(reader *r, iron_error *err) {
     workspace *w = r->work;
-    size_t bytes;
+    iron__stored stored = r->file->column.stored;
+    size_t width = iron__stored_bytes(stored), bytes;
     const unsigned char *from;
-    iron__parquet_page p;
+    page_header p;
 
     IRON_TRY(read_header(r, r->chunk->dictionary_at, &p, err));
-    bytes = p.values * iron__stored_bytes(r->file->column.stored);
-    if (p.type != IRON_PARQUET_DICTIONARY)
+    bytes = p.values * width;
+    if (p.type != PAGE_DICTIONARY)
         return refuse_page(r, &p, "it is not a dictionary any more", err);
-    if (p.encoding != IRON_PARQUET_PLAIN && p.encoding != IRON_PARQUET_PLAIN_DICTIONARY)
+    if (p.encoding != ENCODING_PLAIN && p.encoding != ENCODING_PLAIN_DICTIONARY)
         return refuse_page(r, &p, "its encoding is not that of dictionaries", err);
     if (p.size != bytes)
         return refuse_page(r, &p, "its size is not that of its number of values", err);
@@ -713,7 +2128,15 @@ static iron_status read_dictionary_page(reader *r, iron_error *err) {
                                         bytes, err));
     else
         memcpy(w->stored.data, from, bytes);
-    convert_dictionary(w, r->file->column.stored, p.values);
+    w->dictionary = (token_dictionary){.stored = w->stored.data,
+                                       .tokens = (const uint32_t *)(const void *)w->tokens.data,
+                                       .count = p.values};
+    /* Integers that are not tokens matter only if they are used: each step ends at the next one. */
+    for (size_t k = 0; k < p.values; k++) {
+        k += iron__stored_convert(stored, w->stored.data + k * width, p.values - k,
+                                  w->tokens.data + k * sizeof(uint32_t));
+        w->dictionary.has_bad = w->dictionary.has_bad || k < p.values;
+    }
     return IRON_OK;
 }
 
@@ -736,8 +2159,7 @@ static iron_status read_dictionary(reader *r, iron_error *err) {
 }
 
 /* The error for a value that is not a token. */
-static iron_status refuse_value(const decoding *d, const iron__parquet_failure *failure,
-                                iron_error *err) {
+static iron_status refuse_value(const decoding *d, const value_failure *failure, iron_error *err) {
     uint64_t token = d->tokens_done + failure->index;
     uint64_t begun = d->table->blocks[d->index].first_row;
 
@@ -749,12 +2171,12 @@ static iron_status refuse_value(const decoding *d, const iron__parquet_failure *
                                begun > 0 ? begun - 1 : 0, err);
 }
 
-static iron_status decode_page(decoding *d, const iron__parquet_page *p, iron_error *err) {
-    iron__parquet_values values = {.encoding = p->encoding, .stored = d->r.file->column.stored};
+static iron_status decode_page(decoding *d, const page_header *p, iron_error *err) {
+    stored_values values = {.encoding = p->encoding, .stored = d->r.file->column.stored};
     /* of a flat column, every token is a row: who wants tokens needs no places */
     bool has_places = !d->wants_tokens || d->r.file->column.shape.repetition_max > 0;
-    iron__parquet_failure failure;
-    iron__parquet_tally counted;
+    value_failure failure;
+    level_tally counted;
     body b;
 
     if (d->wants_tokens && is_dictionary_encoded(p)) {
@@ -774,8 +2196,7 @@ static iron_status decode_page(decoding *d, const iron__parquet_page *p, iron_er
         values.bytes = b.value_bytes;
         values.count = (size_t)counted.tokens;
         values.dictionary = &d->r.work->dictionary;
-        if (!iron__parquet_decode(&values, (uint32_t *)(void *)(d->out->data + d->out->bytes),
-                                  &failure))
+        if (!decode_values(&values, (uint32_t *)(void *)(d->out->data + d->out->bytes), &failure))
             return failure.fault ? refuse_page(&d->r, p, failure.fault, err)
                                  : refuse_value(d, &failure, err);
         d->out->bytes += values.count * sizeof(uint32_t);
@@ -798,7 +2219,7 @@ static iron_status decode_part(decoding *d, const part *piece, iron_error *err) 
     }
     d->row_done = first_row;
     while (at < piece->at + piece->bytes) {
-        iron__parquet_page p;
+        page_header p;
 
         IRON_TRY(read_header(&d->r, at, &p, err));
         if (is_data(&p))
@@ -815,16 +2236,14 @@ static iron_status decode_part(decoding *d, const part *piece, iron_error *err) 
 }
 
 static iron_status decode(const iron__table *table, const iron__input *in, size_t index,
-                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                          iron_error *err) {
+                          bool wants_tokens, iron__block *out, iron_error *err) {
     parquet *file = table->state;
     const part *piece = &file->parts[index];
     decoding d = {.r = {.file = file,
                         .chunk = &file->chunks[piece->chunk],
                         .column = table->column,
                         .in = *in,
-                        .name = iron__path_shown(in->path),
-                        .stop = stop},
+                        .name = iron__path_shown(in->path)},
                   .table = table,
                   .index = index,
                   .wants_tokens = wants_tokens,
@@ -837,14 +2256,14 @@ static iron_status decode(const iron__table *table, const iron__input *in, size_
     d.r.in.is_stream = false;
     d.r.work = workspace_take(file);
     if (!d.r.work)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for reading a column");
+        return iron__no_memory(err, "a column");
     d.r.window = &d.r.work->pages;
     status = decode_part(&d, piece, err);
     workspace_put(file, d.r.work);
     return status;
 }
 
-static const iron__table_kind kind = {decode, destroy};
+static const iron__table_kind kind = {decode, destroy, NULL};
 
 /* The format. */
 
@@ -860,13 +2279,12 @@ static bool recognise(const iron__candidate *c) {
         return true;
     file.is_stream = false; /* does not move the offset of standard input */
     return !iron__input_is_pipe(&file) && file.bytes >= MAGIC_BYTES + TAIL_BYTES &&
-           iron__input_read_at(&file, file.bytes - MAGIC_BYTES, end, sizeof end, c->stop, NULL) ==
-               IRON_OK &&
+           iron__input_read_at(&file, file.bytes - MAGIC_BYTES, end, sizeof end, NULL) == IRON_OK &&
            memcmp(end, c->head, MAGIC_BYTES) == 0;
 }
 
 /* Reads the footer's bytes. */
-static iron_status read_footer(const iron__candidate *c, iron__parquet_footer *f, iron_error *err) {
+static iron_status read_footer(const iron__candidate *c, file_footer *f, iron_error *err) {
     iron__input file = *c->file;
     unsigned char head[MAGIC_BYTES], tail[TAIL_BYTES];
     uint64_t bytes = file.bytes, length;
@@ -875,8 +2293,8 @@ static iron_status read_footer(const iron__candidate *c, iron__parquet_footer *f
     file.is_stream = false;
     IRON_FAIL_IF(bytes < MAGIC_BYTES + TAIL_BYTES, err, IRON_E_FORMAT,
                  "%.100s has %" PRIu64 " bytes; a Parquet file has at least 12", c->name, bytes);
-    IRON_TRY(iron__input_read_at(&file, 0, head, sizeof head, c->stop, err));
-    IRON_TRY(iron__input_read_at(&file, bytes - TAIL_BYTES, tail, sizeof tail, c->stop, err));
+    IRON_TRY(iron__input_read_at(&file, 0, head, sizeof head, err));
+    IRON_TRY(iron__input_read_at(&file, bytes - TAIL_BYTES, tail, sizeof tail, err));
     IRON_FAIL_IF(memcmp(tail + 4, "PARE", MAGIC_BYTES) == 0, err, IRON_E_UNSUPPORTED,
                  "%.100s is an encrypted Parquet file, which is not read; write it without "
                  "encryption",
@@ -903,18 +2321,19 @@ static iron_status read_footer(const iron__candidate *c, iron__parquet_footer *f
     if (!f->data)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a footer of %zu bytes",
                           f->bytes);
-    return iron__input_read_at(&file, f->at, f->data, f->bytes, c->stop, err);
+    return iron__input_read_at(&file, f->at, f->data, f->bytes, err);
 }
 
 /* The chosen column's chunks; refuses what no library here can decompress. */
-static iron_status read_chunks(const iron__candidate *c, const iron__parquet_footer *f,
-                               size_t chosen, iron__table *table, iron_error *err) {
+static iron_status read_chunks(const iron__candidate *c, const file_footer *f, size_t chosen,
+                               iron__table *table, iron_error *err) {
     parquet *file = table->state;
 
+    assert(f->details);
     file->column = f->details[chosen];
     table->dtype = iron__stored_dtype(file->column.stored);
     table->stored_as = iron__stored_signed(file->column.stored);
-    IRON_TRY(iron__parquet_chunks_read(f, chosen, &file->chunks, &file->chunk_count, err));
+    IRON_TRY(list_chunks(f, chosen, &file->chunks, &file->chunk_count, err));
     for (size_t k = 0; k < file->chunk_count; k++)
         if (file->chunks[k].codec != IRON_CODEC_NONE &&
             (k == 0 || file->chunks[k].codec != file->chunks[k - 1].codec))
@@ -922,14 +2341,14 @@ static iron_status read_chunks(const iron__candidate *c, const iron__parquet_foo
     return IRON_OK;
 }
 
-static iron_status examine_file(const iron__candidate *c, iron__parquet_footer *footer,
+static iron_status examine_file(const iron__candidate *c, file_footer *footer,
                                 iron__format_layout *layout, iron_error *err) {
     iron__table *table;
     parquet *file;
     size_t chosen;
 
     IRON_TRY(read_footer(c, footer, err));
-    IRON_TRY(iron__parquet_footer_read(footer, err));
+    IRON_TRY(parse_footer(footer, err));
     iron__format_reason(c, "magic PAR1 at both ends; footer of %zu bytes", footer->bytes);
     IRON_TRY(iron__table_create(&kind, sizeof *file, &layout->table, err));
     table = layout->table;
@@ -952,7 +2371,7 @@ static iron_status examine_file(const iron__candidate *c, iron__parquet_footer *
 }
 
 static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
-    iron__parquet_footer footer = {.data = NULL};
+    file_footer footer = {.data = NULL};
     iron_status status;
 
     IRON_FAIL_IF(iron__input_is_pipe(c->file), err, IRON_E_UNSUPPORTED,
@@ -960,7 +2379,10 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                  "file first",
                  c->name);
     status = examine_file(c, &footer, layout, err);
-    iron__parquet_footer_clear(&footer);
+    iron__table_columns_free(footer.columns, footer.column_count);
+    free(footer.details);
+    free(footer.elements);
+    free(footer.data);
     return status;
 }
 

@@ -3,6 +3,7 @@
  * sidecar.c: the files beside token files that describe them, and what paths tell.
  */
 #include "core/fail.h"
+#include "core/memory.h"
 #include "formats/format.h"
 #include "io/remote.h"
 
@@ -34,9 +35,7 @@ bool iron__path_ends(const char *path, const char *suffix) {
 }
 
 char *iron__path_beside(const char *path, size_t cut, const char *suffix) {
-    char *beside = NULL;
-
-    return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
+    return iron__print("%.*s%s", (int)(strlen(path) - cut), path, suffix);
 }
 
 bool iron__path_is_there(const char *path) {
@@ -111,9 +110,9 @@ static iron_status read_whole(iron__sidecar *s, iron_error *err) {
         size_t some;
 
         if (!grown)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", s->path);
+            return iron__no_memory(err, s->path);
         s->memory = grown;
-        IRON_TRY(iron__input_read(&s->file, grown + got, room - got, &some, NULL, err));
+        IRON_TRY(iron__input_read(&s->file, grown + got, room - got, &some, err));
         got += some;
         s->bytes = got;
         if (got < room)
@@ -146,11 +145,9 @@ static iron_status open_sidecar(iron__sidecar *s, bool *is_there, iron_error *er
             status = read_whole(s, &why);
     }
     *is_there = status == IRON_OK;
-    if (status != IRON_OK && is_missing(s->path, &why))
+    if (status == IRON_OK || is_missing(s->path, &why))
         return IRON_OK;
-    if (status != IRON_OK && err)
-        *err = why;
-    return status;
+    return iron__fail_again(err, &why);
 }
 
 iron_status iron__sidecar_open(char *path, iron__sidecar *out, bool *is_there, iron_error *err) {
@@ -159,7 +156,7 @@ iron_status iron__sidecar_open(char *path, iron__sidecar *out, bool *is_there, i
     *is_there = false;
     *out = (iron__sidecar){.path = path, .file = {.fd = -1}};
     if (!path)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a file name");
+        return iron__no_memory(err, "a file name");
     status = open_sidecar(out, is_there, err);
     if (!*is_there)
         iron__sidecar_close(out);
@@ -182,9 +179,27 @@ iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *
                  "%.120s ended at byte %" PRIu64 ", expected at least %" PRIu64 " bytes",
                  sidecar->path, sidecar->bytes, at + want);
     if (!sidecar->memory)
-        return iron__input_read_at(&sidecar->file, at, to, want, NULL, err);
+        return iron__input_read_at(&sidecar->file, at, to, want, err);
     if (want > 0)
         memcpy(to, sidecar->memory + at, want);
+    return IRON_OK;
+}
+
+iron_status iron__numbers_get(iron__numbers *n, uint64_t index, uint64_t *value, iron_error *err) {
+    const unsigned char *at;
+
+    if (index < n->first || index - n->first >= n->held) {
+        uint64_t some = n->is_sought ? 1 : sizeof n->data / n->width;
+
+        some = some < n->count - index ? some : n->count - index;
+        n->held = 0;
+        IRON_TRY(iron__sidecar_read(n->file, n->at + index * n->width, n->data,
+                                    (size_t)some * n->width, err));
+        n->first = index;
+        n->held = (size_t)some;
+    }
+    at = n->data + (index - n->first) * n->width;
+    *value = n->width == 4 ? iron__load_u32(at) : iron__load_u64(at);
     return IRON_OK;
 }
 
@@ -198,7 +213,7 @@ iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, c
                  bytes_max);
     *text = malloc((size_t)sidecar->bytes + 1);
     if (!*text)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.100s", sidecar->path);
+        return iron__no_memory(err, sidecar->path);
     status = iron__sidecar_read(sidecar, 0, *text, (size_t)sidecar->bytes, err);
     (*text)[sidecar->bytes] = '\0';
     if (status != IRON_OK) {

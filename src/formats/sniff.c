@@ -19,7 +19,6 @@
 #include "formats/format.h"
 #include "io/remote.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,20 +39,6 @@ typedef struct sample {
     size_t count;
     uint64_t file_bytes;
 } sample;
-
-/* Counts of the 32-bit words of a sample. */
-typedef struct halves {
-    size_t words;
-    size_t small, negative, zero; /* upper halves below SMALL, 0xFFFF, 0 */
-    size_t large_low;             /* lower halves of SMALL and more */
-} halves;
-
-static bool is_all_zero(const sample *s) {
-    for (size_t k = 0; k < s->count; k++)
-        if (s->data[k])
-            return false;
-    return true;
-}
 
 /* i64: the upper words are zero, except for a few negative values. */
 static bool is_i64(const iron__candidate *c, const sample *s) {
@@ -77,37 +62,31 @@ static bool is_i64(const iron__candidate *c, const sample *s) {
     return true;
 }
 
-static halves look_at_halves(const sample *s) {
-    halves h = {.words = s->count / 4};
-
-    for (size_t k = 0; k < h.words; k++) {
-        uint32_t word = iron__load_u32(s->data + 4 * k), upper = word >> 16;
-
-        h.small += upper < SMALL;
-        h.zero += upper == 0;
-        h.negative += upper == UINT16_MAX;
-        h.large_low += (word & UINT16_MAX) >= SMALL;
-    }
-    return h;
-}
-
 static iron_dtype guess_32(const iron__candidate *c, const sample *s) {
-    halves h = look_at_halves(s);
-    bool fits = (h.small + h.negative) * 1000 >= h.words * 999 && h.negative * 2 <= h.words;
+    size_t words = s->count / 4, small = 0, negative = 0, zero = 0, large_low = 0;
 
     if (s->file_bytes % 4 != 0)
         return IRON_DTYPE_NONE;
-    if (!fits || (h.zero < h.words && h.large_low * 10 < h.words)) {
+    for (size_t k = 0; k < words; k++) {
+        uint32_t word = iron__load_u32(s->data + 4 * k), upper = word >> 16;
+
+        small += upper < SMALL;
+        zero += upper == 0;
+        negative += upper == UINT16_MAX;
+        large_low += (word & UINT16_MAX) >= SMALL;
+    }
+    if ((small + negative) * 1000 < words * 999 || negative * 2 > words ||
+        (zero < words && large_low * 10 < words)) {
         iron__format_reason(c, "as u32, %zu of %zu sampled values are below 2^20: too few for ids",
-                            h.small, h.words);
+                            small, words);
         return IRON_DTYPE_NONE;
     }
     iron__format_reason(c, "as u32, %zu of %zu sampled values are below 2^20, %zu below 2^16",
-                        h.small, h.words, h.zero);
-    if (h.negative == 0)
+                        small, words, zero);
+    if (negative == 0)
         return IRON_DTYPE_U32;
-    iron__format_reason(c, "as i32, %zu %s negative, which is an error when reading", h.negative,
-                        h.negative == 1 ? "is" : "are");
+    iron__format_reason(c, "as i32, %zu %s negative, which is an error when reading", negative,
+                        negative == 1 ? "is" : "are");
     return IRON_DTYPE_I32;
 }
 
@@ -168,14 +147,6 @@ typedef struct parts {
     uint32_t bins[LANES][BINS];
 } parts;
 
-static uint64_t load(const unsigned char *at, unsigned width) {
-    uint64_t value = 0;
-
-    for (unsigned k = 0; k < width; k++)
-        value |= (uint64_t)at[k] << 8 * k;
-    return value;
-}
-
 /* Whether the value was not seen before, by its hash. */
 static bool is_new(uint64_t value, unsigned char *seen) {
     size_t hash = (size_t)(value * 0x9E3779B97F4A7C15u >> 48);
@@ -211,11 +182,11 @@ static void count_parts(const unsigned char *data, size_t count, unsigned width,
     *p = (parts){.values = 0};
     for (size_t at = 0; at + width <= count; at += width) {
         if (memcmp(data + at, data + at + part, width - part) == 0 ||
-            !is_new(load(data + at, width), seen))
+            !is_new(iron__load(data + at, width), seen))
             continue;
         p->values++;
         for (unsigned k = 0; k < width / part; k++)
-            p->bins[k][bin_of((unsigned)load(data + at + (size_t)k * part, part))]++;
+            p->bins[k][bin_of((unsigned)iron__load(data + at + (size_t)k * part, part))]++;
     }
 }
 
@@ -275,7 +246,7 @@ static bool is_split(const unsigned char *data, size_t count, unsigned width, un
     size_t values = 0, large = 0, zero = 0, different = 0;
 
     for (size_t at = 0; at + wide <= count; at += wide) {
-        uint64_t value = load(data + at, wide), low = load(data + at, width);
+        uint64_t value = iron__load(data + at, wide), low = iron__load(data + at, width);
 
         if (value == 0)
             continue;
@@ -351,7 +322,7 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
         iron__input file = *c->file;
 
         file.offset = bytes / 16 * 8;
-        IRON_TRY(iron__input_read(&file, data + count, IRON_HEAD_BYTES, &more, c->stop, err));
+        IRON_TRY(iron__input_read(&file, data + count, IRON_HEAD_BYTES, &more, err));
     }
     looks = iron__dtype_contradiction(data, count + more, c->dtype, why);
     /* bytes of text alternate in patterns of any kind */
@@ -368,7 +339,7 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
 static iron_dtype guess_dtype(const iron__candidate *c, const sample *s, bool is_text) {
     iron_dtype dtype;
 
-    if (s->count == 0 || is_all_zero(s)) {
+    if (s->count == 0 || (s->data[0] == 0 && memcmp(s->data, s->data + 1, s->count - 1) == 0)) {
         iron__format_reason(c, "%s: nothing indicates the token width",
                             s->count ? "every sampled byte is 0" : "it is empty");
         return IRON_DTYPE_NONE;
@@ -390,7 +361,7 @@ static iron_status read_part(iron__candidate *c, uint64_t from, unsigned char *t
     size_t got;
 
     c->file->offset = from;
-    IRON_TRY(iron__input_read(c->file, to + *count, want, &got, NULL, err));
+    IRON_TRY(iron__input_read(c->file, to + *count, want, &got, err));
     *count += got;
     return IRON_OK;
 }
@@ -400,7 +371,7 @@ static iron_status read_sample(iron__candidate *c, uint64_t bytes, unsigned char
                                iron_error *err) {
     *count = 0;
     if (iron__input_is_pipe(c->file)) /* compressed: only its beginning */
-        return iron__input_read(c->file, to, PARTS * PART_BYTES, count, NULL, err);
+        return iron__input_read(c->file, to, PARTS * PART_BYTES, count, err);
     if (bytes <= PARTS * PART_BYTES)
         return read_part(c, 0, to, (size_t)bytes, count, err);
     IRON_TRY(read_part(c, 0, to, PART_BYTES, count, err));
@@ -428,22 +399,10 @@ static void guess_from(iron__candidate *c, const sample *s, bool is_text, iron_s
 
 /* Columns. */
 
-static void explain_choice(const iron__candidate *c, const iron__table_column *columns,
-                           size_t count) {
-    size_t possible = 0;
-
-    for (size_t k = 0; k < count; k++)
-        possible += columns[k].is_tokens;
-    if (possible == 0)
-        iron__format_reason(c, "no column of integers or lists of integers: it has no tokens");
-    else
-        iron__format_reason(c, "%zu columns could be the tokens: choose one with --column",
-                            possible);
-}
-
 iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_column *columns,
                                 size_t count, size_t chosen, iron_error *err) {
     iron_sniff_report *r = c->report;
+    size_t possible = 0;
 
     r->columns = calloc(count ? count : 1, sizeof *r->columns);
     for (size_t k = 0; r->columns && k < count; k++) {
@@ -454,12 +413,18 @@ iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_colu
             break;
         memcpy(to->type, columns[k].type, sizeof to->type);
         to->is_chosen = k == chosen;
+        possible += columns[k].is_tokens;
         r->column_count++;
     }
     if (r->column_count < count || !r->columns)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the columns of a table");
-    if (chosen == count && !c->column)
-        explain_choice(c, columns, count);
+        return iron__no_memory(err, "the columns of a table");
+    if (chosen < count || c->column)
+        return IRON_OK;
+    if (possible == 0)
+        iron__format_reason(c, "no column of integers or lists of integers: it has no tokens");
+    else
+        iron__format_reason(c, "%zu columns could be the tokens: choose one with --column",
+                            possible);
     return IRON_OK;
 }
 
@@ -479,7 +444,7 @@ static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_
     iron_status status;
 
     if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a sample");
+        return iron__no_memory(err, "a sample");
     status = read_sample(c, bytes, data, &s.count, err);
     if (bytes == IRON_COUNT_UNKNOWN && s.count < PARTS * PART_BYTES)
         bytes = s.count; /* that was all */
@@ -539,7 +504,7 @@ static iron_status examine(iron__candidate *c, iron_sniff_report *r, iron_error 
     const iron__container *found = NULL;
     iron_status status = IRON_OK;
 
-    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, NULL, err));
+    IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
     IRON_TRY(iron__sidecar_refuse(c->file->path, err));
     if (iron__format_recognise(c) == &iron__format_raw)
         found = iron__container_find(c);

@@ -32,14 +32,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How the tokens of each file are decoded, in blocks that are counted through all files: a thread
- * that reads the end of one file decodes the beginning of the next ahead. */
-typedef struct decoding {
-    iron__blocks *cache; /* NULL: no file has blocks */
-    iron__blocks_owner owner;
-    uint64_t *bases; /* of each file: the number of blocks before it */
-} decoding;
-
 /* Rows that begin in what was read of a source in order. */
 typedef struct noted_starts {
     bool is_wanted;
@@ -62,7 +54,12 @@ struct iron_source {
     iron__input_identity *identities; /* of each file */
     uint64_t tokens;
     uint64_t stdin_start; /* where standard input began, if it is a regular file */
-    decoding decoding;
+
+    /* How the tokens of each file are decoded, in blocks that are counted through all files: a
+     * thread that reads the end of one file decodes the beginning of the next ahead. */
+    iron__blocks *cache; /* NULL: no file has blocks */
+    iron__blocks_owner owner;
+    uint64_t *bases; /* of each file: the number of blocks before it */
 
     size_t current;    /* index of the file being read */
     uint64_t done;     /* bytes of its tokens that were read */
@@ -73,15 +70,13 @@ struct iron_source {
 };
 
 /* Examines an open file and checks that its dtype is the one of the source. */
-static iron_status examine_open(iron_source *s, size_t index, iron__input *file,
-                                const atomic_bool *stop, iron_error *err) {
+static iron_status examine_open(iron_source *s, size_t index, iron__input *file, iron_error *err) {
     iron__candidate candidate = {.file = file,
                                  .name = iron__path_shown(file->path),
                                  .dtype = s->given,
                                  .is_for_raw = s->is_for_raw,
                                  .column = s->column,
                                  .wants_seekable = s->wants_seekable,
-                                 .stop = stop,
                                  .options = &s->options};
     iron_dtype found;
 
@@ -122,7 +117,7 @@ static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
         s->stdin_start = (uint64_t)from < id->bytes ? (uint64_t)from : id->bytes;
     file.start = iron__path_is_stdin(path) ? s->stdin_start : 0;
     file.bytes = id->bytes - file.start;
-    status = examine_open(s, index, &file, NULL, err);
+    status = examine_open(s, index, &file, err);
     iron__input_close(&file);
     return status;
 }
@@ -134,7 +129,7 @@ static iron_status examine_all(iron_source *s, iron_error *err) {
     s->layouts = calloc(s->files.count + 1, sizeof *s->layouts);
     s->identities = calloc(s->files.count + 1, sizeof *s->identities);
     if (!s->layouts || !s->identities)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+        return iron__no_memory(err, "a list of files");
     for (size_t k = 0; k < s->files.count; k++) {
         stdins += iron__path_is_stdin(s->files.paths[k]);
         IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
@@ -163,7 +158,7 @@ static iron_status open_again(const iron_source *s, size_t index, iron__input *i
 
 /* The file of a block: the last that begins with it or before. */
 static size_t file_of_block(const iron_source *s, uint64_t block) {
-    return iron__array_find(s->decoding.bases, sizeof *s->decoding.bases, s->files.count, block);
+    return iron__array_find(s->bases, sizeof *s->bases, s->files.count, block);
 }
 
 static iron_status fill_block(void *context, uint64_t index, iron__block *block,
@@ -174,12 +169,13 @@ static iron_status fill_block(void *context, uint64_t index, iron__block *block,
     iron__input in;
     iron_status status;
 
-    index -= s->decoding.bases[k];
+    index -= s->bases[k];
     IRON_TRY(open_again(s, k, &in, err));
+    in.stop = stop;
     if (l->table)
-        status = l->table->kind->decode(l->table, &in, (size_t)index, true, block, stop, err);
+        status = l->table->kind->decode(l->table, &in, (size_t)index, true, block, err);
     else
-        status = iron__frames_decode(l->frames, &in, index, block, stop, err);
+        status = iron__frames_decode(l->frames, &in, index, block, err);
     iron__input_close(&in);
     return status;
 }
@@ -189,40 +185,34 @@ static uint64_t block_size(void *context, uint64_t index) {
     size_t k = file_of_block(s, index);
     const iron__format_layout *l = &s->layouts[k];
 
-    index -= s->decoding.bases[k];
+    index -= s->bases[k];
     if (l->table)
         return iron__table_block_tokens(l->table, (size_t)index) * iron_dtype_bytes(l->dtype);
     return iron__frames_block_bytes(l->frames, index);
 }
 
 /* Counts the blocks of all files. */
-static iron_status decoding_init(iron_source *s, iron_error *err) {
-    decoding *d = &s->decoding;
+static iron_status count_blocks(iron_source *s, iron_error *err) {
     uint64_t count = 0;
 
-    d->bases = calloc(s->files.count + 1, sizeof *d->bases);
-    if (!d->bases)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    s->bases = calloc(s->files.count + 1, sizeof *s->bases);
+    if (!s->bases)
+        return iron__no_memory(err, "a list of files");
     for (size_t k = 0; k < s->files.count; k++) {
         const iron__format_layout *l = &s->layouts[k];
 
-        d->bases[k] = count;
+        s->bases[k] = count;
         if (l->table)
             count += l->table->block_count;
         else if (l->frames)
             count += iron__frames_block_count(l->frames);
     }
-    d->owner = (iron__blocks_owner){count, fill_block, block_size, s};
-    return count > 0 ? iron__blocks_create(iron__cpu_threads(), &d->cache, err) : IRON_OK;
-}
-
-static void decoding_deinit(decoding *d) {
-    iron__blocks_destroy(d->cache);
-    free(d->bases);
+    s->owner = (iron__blocks_owner){count, fill_block, block_size, s};
+    return count > 0 ? iron__blocks_create(iron__cpu_threads(), &s->cache, err) : IRON_OK;
 }
 
 static iron__blocks_range blocks_of(const iron_source *s, size_t index) {
-    return (iron__blocks_range){s->decoding.cache, &s->decoding.owner, s->decoding.bases[index]};
+    return (iron__blocks_range){s->cache, &s->owner, s->bases[index]};
 }
 
 iron_status iron__source_options_check(const iron_source_options *o, iron_error *err) {
@@ -255,10 +245,10 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     s->file.fd = -1;
     s->options = (iron_source_options){.warn = o->warn, .warn_context = o->warn_context};
     if (o->column && !(s->column = strdup(o->column)))
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
+        return iron__no_memory(err, "an input");
     IRON_TRY(iron__file_list_fill(&s->files, o, err));
     IRON_TRY(examine_all(s, err));
-    IRON_TRY(decoding_init(s, err));
+    IRON_TRY(count_blocks(s, err));
     s->is_seekable = is_seekable(s);
     if (s->dtype != IRON_DTYPE_NONE)
         return IRON_OK;
@@ -266,7 +256,7 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
      * the bytes that were read cannot be read again. */
     s->file = (iron__input){.path = s->files.paths[0], .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
     IRON_TRY(iron__input_open(&s->file, err));
-    return examine_open(s, 0, &s->file, NULL, err);
+    return examine_open(s, 0, &s->file, err);
 }
 
 iron_status iron_source_open(const iron_source_options *options, iron_source **out,
@@ -278,7 +268,7 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
     IRON_TRY(iron__source_options_check(options, err));
     s = calloc(1, sizeof *s);
     if (!s)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening files");
+        return iron__no_memory(err, "an input");
     status = open_files(s, options, err);
     if (status != IRON_OK) {
         iron_source_close(s);
@@ -293,7 +283,8 @@ void iron_source_close(iron_source *source) {
         return;
     if (source->file.path)
         iron__input_close(&source->file);
-    decoding_deinit(&source->decoding);
+    iron__blocks_destroy(source->cache);
+    free(source->bases);
     iron__block_clear(&source->batch);
     iron__block_clear(&source->starts.places);
     for (size_t k = 0; source->layouts && k < source->files.count; k++)
@@ -329,11 +320,10 @@ uint64_t iron_source_file_tokens(const iron_source *source, size_t index) {
 }
 
 const char *iron_source_file_column(const iron_source *source, size_t index) {
-    const iron__format_layout *l = &source->layouts[index];
+    const iron__table *table =
+        index < source->files.count ? iron__layout_table(&source->layouts[index]) : NULL;
 
-    if (index >= source->files.count)
-        return NULL;
-    return l->table ? l->table->column : l->stream ? l->stream->column : NULL;
+    return table ? table->column : NULL;
 }
 
 const char *iron_source_file_compression(const iron_source *source, size_t index) {
@@ -404,16 +394,19 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
     const char *path = s->files.paths[s->current];
     bool is_pipe = l->bytes == IRON_COUNT_UNKNOWN;
 
-    if (s->file.path)
+    if (s->file.path) {
+        s->file.stop = stop;
         return IRON_OK;
+    }
     if (s->identities[s->current].kind == IRON_INPUT_REGULAR) {
         IRON_TRY(open_again(s, s->current, &s->file, err));
     } else {
         s->file = (iron__input){.path = path, .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
         IRON_TRY(iron__input_open(&s->file, err));
     }
+    s->file.stop = stop;
     if (is_pipe)
-        return examine_open(s, s->current, &s->file, stop, err);
+        return examine_open(s, s->current, &s->file, err);
     s->file.is_stream = iron__path_is_stdin(path);
     s->file.offset = l->data_offset + s->done;
     /* other processes see the offset of standard input: skip the header as if it were read */
@@ -423,22 +416,9 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
     return IRON_OK;
 }
 
-/* Notes where in the stream the rows of the current batch begin. */
-static iron_status note_batch(iron_source *s, iron_error *err) {
-    uint64_t position;
-
-    if (!s->starts.is_wanted)
-        return IRON_OK;
-    position = iron__source_position(s);
-    for (size_t k = 0; k < s->batch.place_count; k++)
-        IRON_TRY(iron__block_add_place(&s->starts.places, position + s->batch.places[k], err));
-    return IRON_OK;
-}
-
-/* The same for the rows of the current file's table, in blocks that begin before token `end`; at
- * the end of the file, all that are left. */
-static iron_status note_blocks(iron_source *s, uint64_t end, const atomic_bool *stop,
-                               iron_error *err) {
+/* Notes where in the stream the rows of the current file's table begin, of blocks that begin before
+ * token `end`; at the end of the file, of all that are left. */
+static iron_status note_blocks(iron_source *s, uint64_t end, iron_error *err) {
     const iron__table *table = s->layouts[s->current].table;
     noted_starts *starts = &s->starts;
     uint64_t base;
@@ -451,62 +431,46 @@ static iron_status note_blocks(iron_source *s, uint64_t end, const atomic_bool *
          starts->block++) {
         size_t k = starts->places.place_count;
 
-        IRON_TRY(
-            iron__table_row_starts(table, &s->file, starts->block, &starts->places, stop, err));
+        IRON_TRY(iron__table_row_starts(table, &s->file, starts->block, &starts->places, err));
         for (; k < starts->places.place_count; k++)
             starts->places.places[k] += base;
     }
     return IRON_OK;
 }
 
-/* The same for a file without tokens, which is never opened: all of its rows are empty. */
-static iron_status note_empty(iron_source *s, iron_error *err) {
-    const iron__table *table = s->layouts[s->current].table;
-
-    for (uint64_t k = 0; s->starts.is_wanted && table && k < table->rows; k++)
-        IRON_TRY(iron__block_add_place(&s->starts.places, iron__source_position(s), err));
-    return IRON_OK;
-}
-
-/* Checks a pipe that ended, or that continues after its last token. */
-static iron_status check_pipe(const iron_source *s, bool has_more, iron_error *err) {
-    const iron__format_layout *l = &s->layouts[s->current];
-    const char *name = iron__path_shown(s->file.path);
-    uint64_t width = iron_dtype_bytes(s->dtype);
-
-    IRON_FAIL_IF(has_more, err, IRON_E_FORMAT,
-                 "%.100s continues after byte %" PRIu64 ", but its %s header says %" PRIu64
-                 " tokens",
-                 name, s->file.offset - 1, l->format->name, l->tokens);
-    IRON_FAIL_IF(l->tokens != IRON_COUNT_UNKNOWN && s->done < l->tokens * width, err, IRON_E_FORMAT,
-                 "%.100s ended after byte %" PRIu64 " with %" PRIu64 " of the %" PRIu64
-                 " tokens in its %s header",
-                 name, s->file.offset, s->done / width, l->tokens, l->format->name);
-    IRON_FAIL_IF(s->done % width != 0, err, IRON_E_FORMAT,
-                 "%.100s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu bytes "
-                 "each); %s",
-                 name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width,
-                 l->format == &iron__format_raw ? "check --dtype and the sender"
-                                                : "is it cut off?");
-    return IRON_OK;
-}
-
 /* The current file ended, or all its tokens were read: then a pipe must end too. */
-static iron_status finish_current(iron_source *s, bool has_ended, const atomic_bool *stop,
-                                  iron_error *err) {
+static iron_status finish_current(iron_source *s, bool has_ended, iron_error *err) {
     iron__format_layout *l = &s->layouts[s->current];
+    const char *name = iron__path_shown(s->files.paths[s->current]);
+    uint64_t width = iron_dtype_bytes(s->dtype);
     unsigned char more;
     size_t got = 0;
 
     IRON_TRY(has_ended ? iron__input_check_end(&s->file, err) : IRON_OK);
-    if (l->tokens == 0)
-        IRON_TRY(note_empty(s, err));
+    /* a file without tokens was never opened: all of its rows are empty */
+    for (uint64_t k = 0; s->starts.is_wanted && l->tokens == 0 && l->table && k < l->table->rows;
+         k++)
+        IRON_TRY(iron__block_add_place(&s->starts.places, iron__source_position(s), err));
     if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe */
         /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
-            IRON_TRY(iron__input_read(&s->file, &more, 1, &got, stop, err));
-        IRON_TRY(check_pipe(s, got > 0, err));
-        l->tokens = s->done / iron_dtype_bytes(s->dtype);
+            IRON_TRY(iron__input_read(&s->file, &more, 1, &got, err));
+        IRON_FAIL_IF(got > 0, err, IRON_E_FORMAT,
+                     "%.100s continues after byte %" PRIu64 ", but its %s header says %" PRIu64
+                     " tokens",
+                     name, s->file.offset - 1, l->format->name, l->tokens);
+        IRON_FAIL_IF(l->tokens != IRON_COUNT_UNKNOWN && s->done < l->tokens * width, err,
+                     IRON_E_FORMAT,
+                     "%.100s ended after byte %" PRIu64 " with %" PRIu64 " of the %" PRIu64
+                     " tokens in its %s header",
+                     name, s->file.offset, s->done / width, l->tokens, l->format->name);
+        IRON_FAIL_IF(s->done % width != 0, err, IRON_E_FORMAT,
+                     "%.100s ended after %" PRIu64 " bytes, not a whole number of %s tokens (%zu "
+                     "bytes each); %s",
+                     name, s->file.offset, iron_dtype_name(s->dtype), (size_t)width,
+                     l->format == &iron__format_raw ? "check --dtype and the sender"
+                                                    : "is it cut off?");
+        l->tokens = s->done / width;
     }
     go_to(s, s->current + 1, 0);
     return IRON_OK;
@@ -533,19 +497,19 @@ void iron__swap_bytes(unsigned char *tokens, size_t count, size_t width) {
 
 iron_status iron__source_read_converted(const iron_source *source, size_t index,
                                         const iron__input *in, uint64_t first, void *tokens,
-                                        size_t count, const atomic_bool *stop, iron_error *err) {
+                                        size_t count, iron_error *err) {
     const iron__format_layout *l = &source->layouts[index];
     iron__blocks_range blocks = blocks_of(source, index);
     size_t width = iron_dtype_bytes(l->dtype);
 
     if (l->table)
-        return iron__table_read(l->table, in, &blocks, first, tokens, count, stop, err);
+        return iron__table_read(l->table, in, &blocks, first, tokens, count, err);
     if (l->frames)
         IRON_TRY(iron__frames_read(l->frames, &blocks, l->data_offset + first * width, tokens,
-                                   count * width, stop, err));
+                                   count * width, in->stop, err));
     else
-        IRON_TRY(iron__input_read_at(in, l->data_offset + first * width, tokens, count * width,
-                                     stop, err));
+        IRON_TRY(
+            iron__input_read_at(in, l->data_offset + first * width, tokens, count * width, err));
     if (l->is_swapped)
         iron__swap_bytes(tokens, count, width);
     return IRON_OK;
@@ -581,14 +545,14 @@ iron_status iron__source_hold(const iron_source *source, size_t index, uint64_t 
 }
 
 void iron__source_release(const iron_source *source, const iron__block *held, size_t count) {
-    iron__blocks_put(source->decoding.cache, held, count * iron_dtype_bytes(source->dtype));
+    iron__blocks_put(source->cache, held, count * iron_dtype_bytes(source->dtype));
 }
 
 /* Reads tokens of a table in order; fewer than wanted at its end alone. */
 static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *got,
-                                const atomic_bool *stop, iron_error *err) {
-    iron__table_stream *stream = s->layouts[s->current].stream;
-    uint64_t done = s->done;
+                                iron_error *err) {
+    iron__table *stream = s->layouts[s->current].stream;
+    uint64_t first = iron__source_position(s), width = iron_dtype_bytes(s->dtype);
     bool has_ended = false;
 
     for (*got = 0; *got < want && !has_ended;) {
@@ -602,29 +566,29 @@ static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *g
         if (*got == want)
             break;
         s->batch.bytes = s->batch.place_count = s->batch_used = 0;
-        IRON_TRY(stream->kind->next(stream, &s->file, &s->batch, &has_ended, stop, err));
-        s->done = done + *got;
-        IRON_TRY(note_batch(s, err));
-        s->done = done;
+        IRON_TRY(stream->kind->next(stream, &s->file, &s->batch, &has_ended, err));
+        for (size_t k = 0; s->starts.is_wanted && k < s->batch.place_count; k++)
+            IRON_TRY(iron__block_add_place(&s->starts.places,
+                                           first + *got / width + s->batch.places[k], err));
     }
     return IRON_OK;
 }
 
 /* Reads tokens of the current file from s->done on; `want` and *got are bytes. */
 static iron_status read_tokens(iron_source *s, void *to, size_t want, size_t *got,
-                               const atomic_bool *stop, iron_error *err) {
+                               iron_error *err) {
     const iron__format_layout *l = &s->layouts[s->current];
     size_t width = iron_dtype_bytes(s->dtype);
 
     if (l->stream)
-        return read_batches(s, to, want, got, stop, err);
+        return read_batches(s, to, want, got, err);
     if (l->table || l->frames) {
         *got = want;
-        IRON_TRY(note_blocks(s, s->done / width + want / width, stop, err));
+        IRON_TRY(note_blocks(s, s->done / width + want / width, err));
         return iron__source_read_converted(s, s->current, &s->file, s->done / width, to,
-                                           want / width, stop, err);
+                                           want / width, err);
     }
-    IRON_TRY(iron__input_read(&s->file, to, want, got, stop, err));
+    IRON_TRY(iron__input_read(&s->file, to, want, got, err));
     if (l->is_swapped)
         iron__swap_bytes(to, *got / width, width);
     return IRON_OK;
@@ -657,11 +621,11 @@ iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity
         left = bytes_left(source);
         want = want < left ? want : (size_t)left;
         if (want > 0)
-            IRON_TRY(read_tokens(source, (char *)tokens + filled, want, &got, stop, err));
+            IRON_TRY(read_tokens(source, (char *)tokens + filled, want, &got, err));
         filled += got;
         source->done += got;
         if (got < want || got == left)
-            IRON_TRY(finish_current(source, got < want, stop, err));
+            IRON_TRY(finish_current(source, got < want, err));
     }
     *count = filled / width;
     return IRON_OK;
@@ -685,7 +649,7 @@ static iron_status add_bytes(iron__input *file, uint64_t from, size_t bytes, uin
     size_t got = 0;
 
     file->offset = from;
-    IRON_TRY(iron__input_read(file, data, bytes, &got, NULL, err));
+    IRON_TRY(iron__input_read(file, data, bytes, &got, err));
     if (got < bytes)
         IRON_TRY(iron__input_check_end(file, err));
     *hash = iron__fnv(*hash, data, got);

@@ -48,7 +48,7 @@ const struct iron__format_layout *iron__source_layout(const iron_source *source,
  * compressed. They must exist; `in` is the file, open. May be called from any thread. */
 iron_status iron__source_read_converted(const iron_source *source, size_t index,
                                         const struct iron__input *in, uint64_t first, void *tokens,
-                                        size_t count, const atomic_bool *stop, iron_error *err);
+                                        size_t count, iron_error *err);
 
 /* Tokens of such a file where they are decoded, if all of them are in one block: then *held is not
  * NULL, and is to be released. */

@@ -22,11 +22,11 @@ iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes,
     iron__table *table = calloc(1, sizeof *table);
 
     *out = NULL;
-    if (table && state_bytes > 0)
+    if (table)
         table->state = calloc(1, state_bytes);
-    if (!table || (state_bytes > 0 && !table->state)) {
+    if (!table || !table->state) {
         free(table);
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+        return iron__no_memory(err, "a table");
     }
     table->kind = kind;
     *out = table;
@@ -36,20 +36,10 @@ iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes,
 void iron__table_destroy(iron__table *table) {
     if (!table)
         return;
-    if (table->kind->destroy)
-        table->kind->destroy(table->state);
+    table->kind->destroy(table->state);
     free(table->column);
     free(table->blocks);
     free(table);
-}
-
-void iron__table_stream_destroy(iron__table_stream *stream) {
-    if (!stream)
-        return;
-    if (stream->kind->destroy)
-        stream->kind->destroy(stream->state);
-    free(stream->column);
-    free(stream);
 }
 
 iron_status iron__table_add_block(iron__table *table, const iron__table_block *block,
@@ -58,7 +48,7 @@ iron_status iron__table_add_block(iron__table *table, const iron__table_block *b
         iron__array_grow(table->blocks, table->block_count, &table->block_capacity, sizeof *blocks);
 
     if (!blocks)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a table");
+        return iron__no_memory(err, "a table");
     table->blocks = blocks;
     table->blocks[table->block_count++] = *block;
     return IRON_OK;
@@ -250,53 +240,43 @@ size_t iron__table_find(const iron__table *t, uint64_t token) {
                : iron__array_find(&t->blocks[0].first, sizeof t->blocks[0], t->block_count, token);
 }
 
-/* The row of a token of a block, counted in the file. */
-static iron_status find_row(const iron__table *t, const iron__input *in, size_t index,
-                            uint64_t offset, uint64_t *row, const atomic_bool *stop,
-                            iron_error *err) {
-    iron__block rows = {.data = NULL};
-    iron_status status = t->kind->decode(t, in, index, false, &rows, stop, err);
-    uint64_t begun = t->blocks[index].first_row;
-
-    for (size_t k = 0; k < rows.place_count && rows.places[k] <= offset; k++)
-        begun++;
-    *row = begun > 0 ? begun - 1 : 0;
-    iron__block_clear(&rows);
-    return status;
-}
-
 /* Reads and converts stored values of a direct block, from token `offset` of it on. `from` has room
  * for them; it may be `to`. */
 static iron_status convert(const iron__table *t, const iron__input *in, size_t index,
                            uint64_t offset, unsigned char *from, unsigned char *to, size_t count,
-                           const atomic_bool *stop, iron_error *err) {
+                           iron_error *err) {
     const iron__table_block *b = &t->blocks[index];
     size_t stored = iron__stored_bytes(b->stored), good;
-    uint64_t row;
+    iron__block rows = {.data = NULL};
+    uint64_t begun = b->first_row;
+    iron_status status;
 
-    IRON_TRY(iron__input_read_at(in, b->at + offset * stored, from, count * stored, stop, err));
+    IRON_TRY(iron__input_read_at(in, b->at + offset * stored, from, count * stored, err));
     good = iron__stored_convert(b->stored, from, count, to);
     if (good == count)
         return IRON_OK;
-    IRON_TRY(find_row(t, in, index, offset + good, &row, stop, err));
-    return iron__stored_refuse(b->stored, from, good, iron__path_shown(in->path), t->column, row,
-                               err);
+    status = t->kind->decode(t, in, index, false, &rows, err);
+    for (size_t k = 0; k < rows.place_count && rows.places[k] <= offset + good; k++)
+        begun++;
+    iron__block_clear(&rows);
+    IRON_TRY(status);
+    return iron__stored_refuse(b->stored, from, good, iron__path_shown(in->path), t->column,
+                               begun > 0 ? begun - 1 : 0, err);
 }
 
 /* Reads tokens of a direct block; what need not be narrowed goes to where it is wanted. */
 static iron_status read_direct(const iron__table *t, const iron__input *in, size_t index,
-                               uint64_t offset, unsigned char *to, size_t count,
-                               const atomic_bool *stop, iron_error *err) {
+                               uint64_t offset, unsigned char *to, size_t count, iron_error *err) {
     size_t stored = iron__stored_bytes(t->blocks[index].stored);
     size_t width = iron_dtype_bytes(t->dtype);
     unsigned char scratch[CONVERT_BYTES];
 
     if (stored == width)
-        return convert(t, in, index, offset, to, to, count, stop, err);
+        return convert(t, in, index, offset, to, to, count, err);
     while (count > 0) {
         size_t some = CONVERT_BYTES / stored < count ? CONVERT_BYTES / stored : count;
 
-        IRON_TRY(convert(t, in, index, offset, scratch, to, some, stop, err));
+        IRON_TRY(convert(t, in, index, offset, scratch, to, some, err));
         to += some * width;
         offset += some;
         count -= some;
@@ -304,23 +284,9 @@ static iron_status read_direct(const iron__table *t, const iron__input *in, size
     return IRON_OK;
 }
 
-/* Copies tokens of a block that is decoded as a whole. */
-static iron_status read_decoded(const iron__table *t, const iron__blocks_range *blocks,
-                                size_t index, uint64_t offset, unsigned char *to, size_t count,
-                                const atomic_bool *stop, iron_error *err) {
-    size_t width = iron_dtype_bytes(t->dtype);
-    const iron__block *block;
-
-    IRON_TRY(
-        iron__blocks_get(blocks->cache, blocks->owner, blocks->base + index, &block, stop, err));
-    memcpy(to, block->data + offset * width, count * width);
-    iron__blocks_put(blocks->cache, block, count * width);
-    return IRON_OK;
-}
-
 iron_status iron__table_read(const iron__table *table, const iron__input *in,
                              const iron__blocks_range *blocks, uint64_t first, void *to,
-                             size_t count, const atomic_bool *stop, iron_error *err) {
+                             size_t count, iron_error *err) {
     size_t width = iron_dtype_bytes(table->dtype);
     unsigned char *next = to;
 
@@ -328,11 +294,16 @@ iron_status iron__table_read(const iron__table *table, const iron__input *in,
         uint64_t offset = first - table->blocks[k].first;
         uint64_t left = iron__table_block_tokens(table, k) - offset;
         size_t some = count < left ? count : (size_t)left;
+        const iron__block *block;
 
-        if (some > 0 && table->blocks[k].is_direct)
-            IRON_TRY(read_direct(table, in, k, offset, next, some, stop, err));
-        else if (some > 0)
-            IRON_TRY(read_decoded(table, blocks, k, offset, next, some, stop, err));
+        if (some > 0 && table->blocks[k].is_direct) {
+            IRON_TRY(read_direct(table, in, k, offset, next, some, err));
+        } else if (some > 0) {
+            IRON_TRY(iron__blocks_get(blocks->cache, blocks->owner, blocks->base + k, &block,
+                                      in->stop, err));
+            memcpy(next, block->data + offset * width, some * width);
+            iron__blocks_put(blocks->cache, block, some * width);
+        }
         next += some * width;
         first += some;
         count -= some;
@@ -341,9 +312,9 @@ iron_status iron__table_read(const iron__table *table, const iron__input *in,
 }
 
 iron_status iron__table_row_starts(const iron__table *table, const iron__input *in, size_t index,
-                                   iron__block *places, const atomic_bool *stop, iron_error *err) {
+                                   iron__block *places, iron_error *err) {
     iron__block rows = {.data = NULL};
-    iron_status status = table->kind->decode(table, in, index, false, &rows, stop, err);
+    iron_status status = table->kind->decode(table, in, index, false, &rows, err);
 
     for (size_t k = 0; k < rows.place_count && status == IRON_OK; k++)
         status = iron__block_add_place(places, table->blocks[index].first + rows.places[k], err);

@@ -71,9 +71,13 @@ typedef struct iron__table_kind {
      * places. Uses only `in`, which is open, and the table. Checks all
      * that the file claims, again: it may have changed. Called from several threads at once. */
     iron_status (*decode)(const iron__table *table, const iron__input *in, size_t index,
-                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                          iron_error *err);
+                          bool wants_tokens, iron__block *out, iron_error *err);
     void (*destroy)(void *state);
+    /* (optional) Of a table that is read in order, because it comes through a pipe or is compressed
+     * as a whole: appends the tokens of the next record batch to out->data, and to out->places
+     * those with which its rows begin, as above. *has_ended: there is none. */
+    iron_status (*next)(iron__table *table, iron__input *in, iron__block *out, bool *has_ended,
+                        iron_error *err);
 } iron__table_kind;
 
 /* Filled by a format's examine function; everything is from malloc. */
@@ -84,12 +88,12 @@ struct iron__table {
     iron_dtype dtype;     /* NONE: the column is not chosen yet */
     iron_dtype stored_as; /* what the column itself has: I32, I64; or NONE */
     uint64_t tokens;
-    uint64_t rows;             /* of a column */
+    uint64_t rows;             /* of a column; those that were read, if it is read in order */
     iron__table_block *blocks; /* in order; the tokens of a block end where the next one begins */
     size_t block_count, block_capacity;
 };
 
-/* `state_bytes`: of the format's own state, which is zeroed; 0: none. */
+/* `state_bytes`: of the format's own state, which is zeroed. */
 iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes, iron__table **out,
                                iron_error *err);
 void iron__table_destroy(iron__table *table);
@@ -134,35 +138,13 @@ iron_status iron__table_choose(const iron__table_column *columns, size_t count, 
  * from several threads at once. */
 iron_status iron__table_read(const iron__table *table, const iron__input *in,
                              const iron__blocks_range *blocks, uint64_t first, void *to,
-                             size_t count, const atomic_bool *stop, iron_error *err);
+                             size_t count, iron_error *err);
 
 /* The block with a token: the last that begins there or before. */
 size_t iron__table_find(const iron__table *table, uint64_t token);
 
 /* Appends to `places` the tokens of the file with which the rows of block `index` begin. */
 iron_status iron__table_row_starts(const iron__table *table, const iron__input *in, size_t index,
-                                   iron__block *places, const atomic_bool *stop, iron_error *err);
-
-/* A table that is read in order, because it comes through a pipe or is compressed as a whole: Arrow
- * streams. */
-typedef struct iron__table_stream iron__table_stream;
-
-typedef struct iron__table_stream_kind {
-    /* Appends the tokens of the next record batch to out->data, and to out->places those with which
-     * its rows begin, as above. *has_ended: there is none. */
-    iron_status (*next)(iron__table_stream *stream, iron__input *in, iron__block *out,
-                        bool *has_ended, const atomic_bool *stop, iron_error *err);
-    void (*destroy)(void *state);
-} iron__table_stream_kind;
-
-struct iron__table_stream {
-    const iron__table_stream_kind *kind;
-    void *state;
-    char *column;                /* from malloc, like the struct */
-    iron_dtype dtype, stored_as; /* as of a table */
-    uint64_t rows;               /* so far */
-};
-
-void iron__table_stream_destroy(iron__table_stream *stream);
+                                   iron__block *places, iron_error *err);
 
 #endif

@@ -56,8 +56,9 @@ struct iron__blocks {
 };
 
 iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *err) {
-    size_t alignment = bytes < HUGE_PAGE_BYTES ? ALIGNMENT : HUGE_PAGE_BYTES;
-    size_t capacity = (bytes + alignment - 1) / alignment * alignment;
+    size_t least = block->bytes > 0 && bytes < 2 * block->capacity ? 2 * block->capacity : bytes;
+    size_t alignment = least < HUGE_PAGE_BYTES ? ALIGNMENT : HUGE_PAGE_BYTES;
+    size_t capacity = (least + alignment - 1) / alignment * alignment;
     unsigned char *data;
 
     if (bytes <= block->capacity && block->data)
@@ -76,10 +77,12 @@ iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *er
 }
 
 iron_status iron__block_reserve_places(iron__block *block, size_t count, iron_error *err) {
+    size_t twice = block->place_count > 0 ? 2 * block->place_capacity : 256;
     uint64_t *places;
 
     if (count <= block->place_capacity)
         return IRON_OK;
+    count = count > twice ? count : twice;
     places =
         count > SIZE_MAX / sizeof *places ? NULL : realloc(block->places, count * sizeof *places);
     if (!places)
@@ -91,8 +94,7 @@ iron_status iron__block_reserve_places(iron__block *block, size_t count, iron_er
 
 iron_status iron__block_add_place(iron__block *block, uint64_t place, iron_error *err) {
     if (block->place_count == block->place_capacity)
-        IRON_TRY(iron__block_reserve_places(
-            block, block->place_capacity ? 2 * block->place_capacity : 256, err));
+        IRON_TRY(iron__block_reserve_places(block, block->place_count + 1, err));
     block->places[block->place_count++] = place;
     return IRON_OK;
 }
@@ -109,7 +111,7 @@ iron_status iron__blocks_create(uint32_t threads, iron__blocks **out, iron_error
 
     *out = NULL;
     if (!b)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a cache of blocks");
+        return iron__no_memory(err, "a cache of blocks");
     b->count = count;
     pthread_mutex_init(&b->mutex, NULL);
     iron__condition_init(&b->changed);
@@ -209,17 +211,12 @@ static bool work_ahead(iron__blocks *b, const iron__blocks_owner *owner, uint64_
     return false;
 }
 
-static void wait_for_change(iron__blocks *b) {
-    struct timespec until = iron__deadline_after(STOP_POLL_NS);
-
-    (void)pthread_cond_timedwait(&b->changed, &b->mutex, &until);
-}
-
 /* With the mutex held. */
 static iron_status get(iron__blocks *b, const iron__blocks_owner *owner, uint64_t index, slot **out,
                        const atomic_bool *stop, iron_error *err) {
     for (;;) {
         slot *s = find(b, index);
+        struct timespec until;
 
         IRON_FAIL_IF(stop && atomic_load(stop), err, IRON_E_CANCELLED, "reading was cancelled");
         if (s && s->state == SLOT_FULL) {
@@ -230,8 +227,10 @@ static iron_status get(iron__blocks *b, const iron__blocks_owner *owner, uint64_
             IRON_TRY(fill(b, owner, s, index, stop, err));
             continue;
         }
-        if (!work_ahead(b, owner, index, stop))
-            wait_for_change(b);
+        if (!work_ahead(b, owner, index, stop)) {
+            until = iron__deadline_after(STOP_POLL_NS);
+            (void)pthread_cond_timedwait(&b->changed, &b->mutex, &until);
+        }
     }
 }
 

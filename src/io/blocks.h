@@ -23,7 +23,8 @@ typedef struct iron__block {
     size_t place_count, place_capacity;
 } iron__block;
 
-/* Makes room for that many bytes, or places, at least; keeps what is there. */
+/* Makes room for that many bytes, or places, at least; keeps what is there. A block that has some
+ * already grows to twice its size at least: more will follow. */
 iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *err);
 iron_status iron__block_reserve_places(iron__block *block, size_t count, iron_error *err);
 iron_status iron__block_add_place(iron__block *block, uint64_t place, iron_error *err);

@@ -7,8 +7,8 @@
 
 #include "core/fail.h"
 
-#include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #ifndef IRON_NO_DLOPEN /* a static command can load nothing */
@@ -26,33 +26,34 @@ static struct {
     bool is_there;
 } crypto;
 
-/* The functions of libxxhash 0.8. */
 typedef struct xxh128 {
     uint64_t low, high;
 } xxh128;
 
-static struct {
-    void *(*create_32)(void), *(*create_64)(void), *(*create_3)(void);
-    int (*free_32)(void *state), (*free_64)(void *state), (*free_3)(void *state);
-    int (*reset_32)(void *state, uint32_t seed), (*reset_64)(void *state, uint64_t seed);
-    int (*reset_3_64)(void *state), (*reset_3_128)(void *state);
-    int (*update_32)(void *state, const void *data, size_t bytes);
-    int (*update_64)(void *state, const void *data, size_t bytes);
-    int (*update_3_64)(void *state, const void *data, size_t bytes);
-    int (*update_3_128)(void *state, const void *data, size_t bytes);
-    uint32_t (*digest_32)(const void *state);
-    uint64_t (*digest_64)(const void *state), (*digest_3_64)(const void *state);
-    xxh128 (*digest_3_128)(const void *state);
-    bool is_there;
-} xxh;
+/* The functions of libxxhash 0.8: four hashes with the same ones, but for seeds and results. */
+typedef enum family { XXH_32, XXH_64, XXH_3_64, XXH_3_128, CRYPTO } family;
 
-typedef enum family {
-    FAMILY_CRYPTO,
-    FAMILY_XXH32,
-    FAMILY_XXH64,
-    FAMILY_XXH3,
-    FAMILY_XXH128
-} family;
+static struct {
+    const char *state, *hash; /* what the names of its functions begin with */
+    void *(*create)(void);
+    int (*destroy)(void *state);
+    int (*update)(void *state, const void *data, size_t bytes);
+    union {
+        int (*seed_32)(void *state, uint32_t seed);
+        int (*seed_64)(void *state, uint64_t seed);
+        int (*no_seed)(void *state);
+    } reset;
+    union {
+        uint32_t (*u32)(const void *state);
+        uint64_t (*u64)(const void *state);
+        xxh128 (*u128)(const void *state);
+    } digest;
+} xxh[] = {{.state = "XXH32", .hash = "XXH32"},
+           {.state = "XXH64", .hash = "XXH64"},
+           {.state = "XXH3", .hash = "XXH3_64bits"},
+           {.state = "XXH3", .hash = "XXH3_128bits"}};
+
+static bool has_xxh;
 
 typedef struct algorithm {
     const char *name;
@@ -61,23 +62,23 @@ typedef struct algorithm {
 } algorithm;
 
 static const algorithm algorithms[] = {
-    {"md5", FAMILY_CRYPTO, "md5"},
-    {"sha1", FAMILY_CRYPTO, "sha1"},
-    {"sha224", FAMILY_CRYPTO, "sha224"},
-    {"sha256", FAMILY_CRYPTO, "sha256"},
-    {"sha384", FAMILY_CRYPTO, "sha384"},
-    {"sha512", FAMILY_CRYPTO, "sha512"},
-    {"sha3_224", FAMILY_CRYPTO, "sha3-224"},
-    {"sha3_256", FAMILY_CRYPTO, "sha3-256"},
-    {"sha3_384", FAMILY_CRYPTO, "sha3-384"},
-    {"sha3_512", FAMILY_CRYPTO, "sha3-512"},
-    {"blake2b", FAMILY_CRYPTO, "blake2b512"},
-    {"blake2s", FAMILY_CRYPTO, "blake2s256"},
-    {"xxh32", FAMILY_XXH32, NULL},
-    {"xxh64", FAMILY_XXH64, NULL},
-    {"xxh3_64", FAMILY_XXH3, NULL},
-    {"xxh128", FAMILY_XXH128, NULL},
-    {"xxh3_128", FAMILY_XXH128, NULL},
+    {"md5", CRYPTO, "md5"},
+    {"sha1", CRYPTO, "sha1"},
+    {"sha224", CRYPTO, "sha224"},
+    {"sha256", CRYPTO, "sha256"},
+    {"sha384", CRYPTO, "sha384"},
+    {"sha512", CRYPTO, "sha512"},
+    {"sha3_224", CRYPTO, "sha3-224"},
+    {"sha3_256", CRYPTO, "sha3-256"},
+    {"sha3_384", CRYPTO, "sha3-384"},
+    {"sha3_512", CRYPTO, "sha3-512"},
+    {"blake2b", CRYPTO, "blake2b512"},
+    {"blake2s", CRYPTO, "blake2s256"},
+    {"xxh32", XXH_32, NULL},
+    {"xxh64", XXH_64, NULL},
+    {"xxh3_64", XXH_3_64, NULL},
+    {"xxh128", XXH_3_128, NULL},
+    {"xxh3_128", XXH_3_128, NULL},
 };
 
 struct iron__checksum {
@@ -88,9 +89,12 @@ struct iron__checksum {
 #ifndef IRON_NO_DLOPEN
 
 /* Finds a function; ISO C has no cast from object to function pointer. */
-static bool find(void *library, const char *name, void *function) {
-    void *symbol = dlsym(library, name);
+static bool find(void *library, const char *prefix, const char *name, void *function) {
+    char whole[64];
+    void *symbol;
 
+    snprintf(whole, sizeof whole, "%s_%s", prefix, name);
+    symbol = dlsym(library, whole);
     memcpy(function, &symbol, sizeof symbol);
     return symbol != NULL;
 }
@@ -100,35 +104,24 @@ static void load_crypto(void) {
 
     if (!library)
         library = dlopen("libcrypto.so.1.1", RTLD_NOW | RTLD_LOCAL);
-    crypto.is_there = library && find(library, "EVP_get_digestbyname", &crypto.digest_by_name) &&
-                      find(library, "EVP_MD_CTX_new", &crypto.create) &&
-                      find(library, "EVP_MD_CTX_free", &crypto.destroy) &&
-                      find(library, "EVP_DigestInit_ex", &crypto.init) &&
-                      find(library, "EVP_DigestUpdate", &crypto.update) &&
-                      find(library, "EVP_DigestFinal_ex", &crypto.final);
+    crypto.is_there = library && find(library, "EVP", "get_digestbyname", &crypto.digest_by_name) &&
+                      find(library, "EVP", "MD_CTX_new", &crypto.create) &&
+                      find(library, "EVP", "MD_CTX_free", &crypto.destroy) &&
+                      find(library, "EVP", "DigestInit_ex", &crypto.init) &&
+                      find(library, "EVP", "DigestUpdate", &crypto.update) &&
+                      find(library, "EVP", "DigestFinal_ex", &crypto.final);
 }
 
 static void load_xxh(void) {
     void *library = dlopen("libxxhash.so.0", RTLD_NOW | RTLD_LOCAL);
 
-    xxh.is_there = library && find(library, "XXH32_createState", &xxh.create_32) &&
-                   find(library, "XXH32_freeState", &xxh.free_32) &&
-                   find(library, "XXH32_reset", &xxh.reset_32) &&
-                   find(library, "XXH32_update", &xxh.update_32) &&
-                   find(library, "XXH32_digest", &xxh.digest_32) &&
-                   find(library, "XXH64_createState", &xxh.create_64) &&
-                   find(library, "XXH64_freeState", &xxh.free_64) &&
-                   find(library, "XXH64_reset", &xxh.reset_64) &&
-                   find(library, "XXH64_update", &xxh.update_64) &&
-                   find(library, "XXH64_digest", &xxh.digest_64) &&
-                   find(library, "XXH3_createState", &xxh.create_3) &&
-                   find(library, "XXH3_freeState", &xxh.free_3) &&
-                   find(library, "XXH3_64bits_reset", &xxh.reset_3_64) &&
-                   find(library, "XXH3_64bits_update", &xxh.update_3_64) &&
-                   find(library, "XXH3_64bits_digest", &xxh.digest_3_64) &&
-                   find(library, "XXH3_128bits_reset", &xxh.reset_3_128) &&
-                   find(library, "XXH3_128bits_update", &xxh.update_3_128) &&
-                   find(library, "XXH3_128bits_digest", &xxh.digest_3_128);
+    has_xxh = library != NULL;
+    for (size_t k = 0; has_xxh && k < CRYPTO; k++)
+        has_xxh = find(library, xxh[k].state, "createState", &xxh[k].create) &&
+                  find(library, xxh[k].state, "freeState", &xxh[k].destroy) &&
+                  find(library, xxh[k].hash, "reset", &xxh[k].reset) &&
+                  find(library, xxh[k].hash, "update", &xxh[k].update) &&
+                  find(library, xxh[k].hash, "digest", &xxh[k].digest);
 }
 
 #else
@@ -150,44 +143,33 @@ bool iron__checksum_is_known(const char *name) { return algorithm_of(name) != NU
 const char *iron__checksum_package(const char *name) {
     const algorithm *a = algorithm_of(name);
 
-    return !a ? NULL : a->family == FAMILY_CRYPTO ? "libssl3" : "libxxhash0";
+    return !a ? NULL : a->family == CRYPTO ? "libssl3" : "libxxhash0";
 }
 
 static bool is_loaded(const algorithm *a) {
     static pthread_once_t crypto_once = PTHREAD_ONCE_INIT, xxh_once = PTHREAD_ONCE_INIT;
 
-    if (a->family == FAMILY_CRYPTO)
+    if (a->family == CRYPTO)
         pthread_once(&crypto_once, load_crypto);
     else
         pthread_once(&xxh_once, load_xxh);
-    return a->family == FAMILY_CRYPTO ? crypto.is_there : xxh.is_there;
+    return a->family == CRYPTO ? crypto.is_there : has_xxh;
 }
 
 /* libcrypto may be configured not to compute some: md5 in FIPS mode. */
-static bool start_crypto(iron__checksum *sum) {
-    const void *digest = crypto.digest_by_name(sum->algorithm->digest);
-
-    sum->state = digest ? crypto.create() : NULL;
-    return sum->state && crypto.init(sum->state, digest, NULL) == 1;
-}
-
 static bool start(iron__checksum *sum) {
-    switch (sum->algorithm->family) {
-    case FAMILY_CRYPTO:
-        return start_crypto(sum);
-    case FAMILY_XXH32:
-        sum->state = xxh.create_32();
-        return sum->state && xxh.reset_32(sum->state, 0) == 0;
-    case FAMILY_XXH64:
-        sum->state = xxh.create_64();
-        return sum->state && xxh.reset_64(sum->state, 0) == 0;
-    case FAMILY_XXH3:
-        sum->state = xxh.create_3();
-        return sum->state && xxh.reset_3_64(sum->state) == 0;
-    default:
-        sum->state = xxh.create_3();
-        return sum->state && xxh.reset_3_128(sum->state) == 0;
+    family f = sum->algorithm->family;
+
+    if (f == CRYPTO) {
+        const void *digest = crypto.digest_by_name(sum->algorithm->digest);
+
+        sum->state = digest ? crypto.create() : NULL;
+        return sum->state && crypto.init(sum->state, digest, NULL) == 1;
     }
+    sum->state = xxh[f].create();
+    return sum->state && (f == XXH_32   ? xxh[f].reset.seed_32(sum->state, 0)
+                          : f == XXH_64 ? xxh[f].reset.seed_64(sum->state, 0)
+                                        : xxh[f].reset.no_seed(sum->state)) == 0;
 }
 
 iron_status iron__checksum_create(const char *name, iron__checksum **out, iron_error *err) {
@@ -201,7 +183,7 @@ iron_status iron__checksum_create(const char *name, iron__checksum **out, iron_e
                  iron__checksum_package(name));
     sum = calloc(1, sizeof *sum);
     if (!sum)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a checksum");
+        return iron__no_memory(err, "a checksum");
     sum->algorithm = a;
     if (!start(sum)) {
         iron__checksum_destroy(sum);
@@ -213,29 +195,18 @@ iron_status iron__checksum_create(const char *name, iron__checksum **out, iron_e
 }
 
 void iron__checksum_destroy(iron__checksum *sum) {
-    if (sum && sum->state) {
-        family f = sum->algorithm->family;
-
-        if (f == FAMILY_CRYPTO)
-            crypto.destroy(sum->state);
-        else if (f == FAMILY_XXH32)
-            xxh.free_32(sum->state);
-        else if (f == FAMILY_XXH64)
-            xxh.free_64(sum->state);
-        else
-            xxh.free_3(sum->state);
-    }
+    if (sum && sum->state && sum->algorithm->family == CRYPTO)
+        crypto.destroy(sum->state);
+    else if (sum && sum->state)
+        xxh[sum->algorithm->family].destroy(sum->state);
     free(sum);
 }
 
 iron_status iron__checksum_update(iron__checksum *sum, const void *data, size_t bytes,
                                   iron_error *err) {
     family f = sum->algorithm->family;
-    bool is_done = f == FAMILY_CRYPTO  ? crypto.update(sum->state, data, bytes) == 1
-                   : f == FAMILY_XXH32 ? xxh.update_32(sum->state, data, bytes) == 0
-                   : f == FAMILY_XXH64 ? xxh.update_64(sum->state, data, bytes) == 0
-                   : f == FAMILY_XXH3  ? xxh.update_3_64(sum->state, data, bytes) == 0
-                                       : xxh.update_3_128(sum->state, data, bytes) == 0;
+    bool is_done = f == CRYPTO ? crypto.update(sum->state, data, bytes) == 1
+                               : xxh[f].update(sum->state, data, bytes) == 0;
 
     IRON_FAIL_IF(!is_done, err, IRON_E_UNSUPPORTED, "the library of the package %s failed at %s",
                  iron__checksum_package(sum->algorithm->name), sum->algorithm->name);
@@ -257,23 +228,21 @@ iron_status iron__checksum_final(iron__checksum *sum, char hex[IRON_CHECKSUM_HEX
 
     hex[0] = '\0';
     switch (sum->algorithm->family) {
-    case FAMILY_CRYPTO:
+    case CRYPTO:
         IRON_FAIL_IF(crypto.final(sum->state, bytes, &length) != 1 || length > sizeof bytes, err,
                      IRON_E_UNSUPPORTED, "libcrypto failed at %s", sum->algorithm->name);
         for (unsigned k = 0; k < length; k++)
             write_hex(bytes[k], 2, hex + (size_t)2 * k);
         break;
-    case FAMILY_XXH32:
-        write_hex(xxh.digest_32(sum->state), 8, hex);
+    case XXH_32:
+        write_hex(xxh[XXH_32].digest.u32(sum->state), 8, hex);
         break;
-    case FAMILY_XXH64:
-        write_hex(xxh.digest_64(sum->state), 16, hex);
+    case XXH_64:
+    case XXH_3_64:
+        write_hex(xxh[sum->algorithm->family].digest.u64(sum->state), 16, hex);
         break;
-    case FAMILY_XXH3:
-        write_hex(xxh.digest_3_64(sum->state), 16, hex);
-        break;
-    default:
-        both = xxh.digest_3_128(sum->state);
+    case XXH_3_128:
+        both = xxh[XXH_3_128].digest.u128(sum->state);
         write_hex(both.high, 16, hex);
         write_hex(both.low, 16, hex + 16);
         break;

@@ -17,7 +17,6 @@
 #include "core/fail.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -161,58 +160,37 @@ static struct {
     int (*decompress)(const char *from, size_t count, char *to, size_t *room);
 } snappy;
 
-typedef struct symbol {
+/* The functions that each codec needs. */
+static const struct {
+    iron__codec codec;
     const char *name;
     void *pointer; /* the function pointer to set */
-} symbol;
-
-static const symbol zstd_symbols[] = {
-    {"ZSTD_decompressDCtx", &zstd.decompress},
-    {"ZSTD_createDCtx", &zstd.create},
-    {"ZSTD_freeDCtx", &zstd.destroy},
-    {"ZSTD_DCtx_setParameter", &zstd.set},
-    {"ZSTD_decompressStream", &zstd.run},
-    {"ZSTD_isError", &zstd.is_error},
-    {"ZSTD_getErrorCode", &zstd.error_code},
-    {"ZSTD_getErrorName", &zstd.error_name},
-    {NULL, NULL},
-};
-
-static const symbol zlib_symbols[] = {
-    {"inflateInit2_", &zlib.init},
-    {"inflateReset", &zlib.reset},
-    {"inflate", &zlib.run},
-    {"inflateEnd", &zlib.end},
-    {NULL, NULL},
-};
-
-static const symbol lzma_symbols[] = {
-    {"lzma_stream_decoder", &lzma.decoder},
-    {"lzma_code", &lzma.run},
-    {"lzma_end", &lzma.end},
-    {"lzma_memusage", &lzma.memory},
-    {NULL, NULL},
-};
-
-static const symbol lz4_frame_symbols[] = {
-    {"LZ4F_createDecompressionContext", &lz4_frame.create},
-    {"LZ4F_freeDecompressionContext", &lz4_frame.destroy},
-    {"LZ4F_decompress", &lz4_frame.run},
-    {"LZ4F_isError", &lz4_frame.is_error},
-    {"LZ4F_getErrorName", &lz4_frame.error_name},
-    {NULL, NULL},
-};
-
-static const symbol lz4_block_symbols[] = {
-    {"LZ4_decompress_safe", &lz4_block.decompress},
-    {"LZ4_decompress_safe_partial", &lz4_block.decompress_start},
-    {NULL, NULL},
-};
-
-static const symbol snappy_symbols[] = {
-    {"snappy_uncompressed_length", &snappy.length},
-    {"snappy_uncompress", &snappy.decompress},
-    {NULL, NULL},
+} symbols[] = {
+    {IRON_CODEC_ZSTD, "ZSTD_decompressDCtx", &zstd.decompress},
+    {IRON_CODEC_ZSTD, "ZSTD_createDCtx", &zstd.create},
+    {IRON_CODEC_ZSTD, "ZSTD_freeDCtx", &zstd.destroy},
+    {IRON_CODEC_ZSTD, "ZSTD_DCtx_setParameter", &zstd.set},
+    {IRON_CODEC_ZSTD, "ZSTD_decompressStream", &zstd.run},
+    {IRON_CODEC_ZSTD, "ZSTD_isError", &zstd.is_error},
+    {IRON_CODEC_ZSTD, "ZSTD_getErrorCode", &zstd.error_code},
+    {IRON_CODEC_ZSTD, "ZSTD_getErrorName", &zstd.error_name},
+    {IRON_CODEC_GZIP, "inflateInit2_", &zlib.init},
+    {IRON_CODEC_GZIP, "inflateReset", &zlib.reset},
+    {IRON_CODEC_GZIP, "inflate", &zlib.run},
+    {IRON_CODEC_GZIP, "inflateEnd", &zlib.end},
+    {IRON_CODEC_XZ, "lzma_stream_decoder", &lzma.decoder},
+    {IRON_CODEC_XZ, "lzma_code", &lzma.run},
+    {IRON_CODEC_XZ, "lzma_end", &lzma.end},
+    {IRON_CODEC_XZ, "lzma_memusage", &lzma.memory},
+    {IRON_CODEC_LZ4, "LZ4F_createDecompressionContext", &lz4_frame.create},
+    {IRON_CODEC_LZ4, "LZ4F_freeDecompressionContext", &lz4_frame.destroy},
+    {IRON_CODEC_LZ4, "LZ4F_decompress", &lz4_frame.run},
+    {IRON_CODEC_LZ4, "LZ4F_isError", &lz4_frame.is_error},
+    {IRON_CODEC_LZ4, "LZ4F_getErrorName", &lz4_frame.error_name},
+    {IRON_CODEC_LZ4_RAW, "LZ4_decompress_safe", &lz4_block.decompress},
+    {IRON_CODEC_LZ4_RAW, "LZ4_decompress_safe_partial", &lz4_block.decompress_start},
+    {IRON_CODEC_SNAPPY, "snappy_uncompressed_length", &snappy.length},
+    {IRON_CODEC_SNAPPY, "snappy_uncompress", &snappy.decompress},
 };
 
 /* lz4: a match at distance 0 is against the format, but liblz4 takes it and copies what its buffer
@@ -230,6 +208,7 @@ typedef struct lz4_walk {
 } lz4_walk;
 
 struct iron__decompression {
+    iron__codec codec;
     const struct codec_row *row;
     char name[124];   /* of the file, for messages */
     uint64_t at;      /* compressed bytes consumed */
@@ -249,11 +228,9 @@ struct iron__decompression {
 /* What a codec has to do. One without `run` has no frames: it decompresses whole blocks. */
 typedef struct codec_row {
     const char *name, *library, *package;
-    const symbol *symbols;
     const char *unit;          /* "frame" */
     unsigned padding_multiple; /* zeros may follow a frame in this multiple; 0: they may not */
     bool is_last_if_padded;    /* no frame may follow the zeros */
-    bool (*may_begin)(unsigned char first, bool is_first_frame);
     /* Both return false if memory is short; begin is called before every frame. */
     bool (*create)(iron__decompression *d);
     bool (*begin)(iron__decompression *d);
@@ -264,10 +241,6 @@ typedef struct codec_row {
 } codec_row;
 
 /* Errors. */
-
-static iron_status no_memory(const char *name, iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.120s", name);
-}
 
 static iron_status damaged(const iron__decompression *d, const char *why, iron_error *err) {
     IRON_FAIL(err, IRON_E_FORMAT,
@@ -294,11 +267,6 @@ static void advance(iron__decompression *d, iron__codec_buffers *b, size_t consu
 }
 
 /* zstd */
-
-static bool zstd_may_begin(unsigned char first, bool is_first_frame) {
-    (void)is_first_frame;
-    return first == 0x28 || (first & 0xF0) == 0x50; /* a frame, or one to be skipped */
-}
 
 static bool zstd_create(iron__decompression *d) {
     d->context = zstd.create();
@@ -356,11 +324,6 @@ static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool
 
 /* gzip */
 
-/* Compressed columns may also have the header of zlib. */
-static bool gzip_may_begin(unsigned char first, bool is_first_frame) {
-    return first == 0x1F || (is_first_frame && (first & 0x0F) == 8);
-}
-
 static bool gzip_create(iron__decompression *d) {
     return zlib.init(&d->zlib, ZLIB_GZIP_OR_ZLIB, "1", (int)sizeof d->zlib) == ZLIB_OK;
 }
@@ -384,18 +347,13 @@ static iron_status gzip_run(iron__decompression *d, iron__codec_buffers *b, bool
     advance(d, b, count - s->avail_in, room - s->avail_out);
     *has_ended = result == ZLIB_STREAM_END;
     if (result == ZLIB_MEM_ERROR)
-        return no_memory(d->name, err);
+        return iron__no_memory(err, d->name);
     if (result != ZLIB_OK && result != ZLIB_STREAM_END && result != ZLIB_BUF_ERROR)
         return damaged(d, s->message ? s->message : "it needs a dictionary", err);
     return IRON_OK;
 }
 
 /* xz */
-
-static bool xz_may_begin(unsigned char first, bool is_first_frame) {
-    (void)is_first_frame;
-    return first == 0xFD;
-}
 
 static bool xz_begin(iron__decompression *d) {
     return lzma.decoder(&d->lzma, XZ_MEMORY_BYTES_MAX, XZ_TELL_UNSUPPORTED_CHECK) == XZ_OK;
@@ -405,7 +363,7 @@ static void xz_destroy(iron__decompression *d) { lzma.end(&d->lzma); }
 
 static iron_status xz_fail(const iron__decompression *d, int result, iron_error *err) {
     if (result == XZ_MEM_ERROR)
-        return no_memory(d->name, err);
+        return iron__no_memory(err, d->name);
     IRON_FAIL_IF(result == XZ_MEMLIMIT_ERROR, err, IRON_E_UNSUPPORTED,
                  "%.120s needs %" PRIu64 " bytes of memory to be decompressed, more than %" PRIu64
                  "; decompress it first, with xz -d",
@@ -436,11 +394,6 @@ static iron_status xz_run(iron__decompression *d, iron__codec_buffers *b, bool *
 }
 
 /* lz4 */
-
-static bool lz4_may_begin(unsigned char first, bool is_first_frame) {
-    (void)is_first_frame;
-    return first == 0x04 || first == 0x02 || (first & 0xF0) == 0x50;
-}
 
 /* Reads the next bytes of a block; false: a distance is 0. */
 static bool lz4_walk_block(lz4_walk *w, const unsigned char *at, size_t count) {
@@ -566,20 +519,16 @@ static const codec_row rows[IRON_CODEC_COUNT] = {
     [IRON_CODEC_ZSTD] = {.name = "zstd",
                          .library = "libzstd.so.1",
                          .package = "libzstd1",
-                         .symbols = zstd_symbols,
                          .unit = "frame",
-                         .may_begin = zstd_may_begin,
                          .create = zstd_create,
                          .destroy = zstd_destroy,
                          .run = zstd_run},
     [IRON_CODEC_GZIP] = {.name = "gzip",
                          .library = "libz.so.1",
                          .package = "zlib1g",
-                         .symbols = zlib_symbols,
                          .unit = "member",
                          .padding_multiple = 1,
                          .is_last_if_padded = true,
-                         .may_begin = gzip_may_begin,
                          .create = gzip_create,
                          .begin = gzip_begin,
                          .destroy = gzip_destroy,
@@ -587,19 +536,15 @@ static const codec_row rows[IRON_CODEC_COUNT] = {
     [IRON_CODEC_XZ] = {.name = "xz",
                        .library = "liblzma.so.5",
                        .package = "liblzma5",
-                       .symbols = lzma_symbols,
                        .unit = "stream",
                        .padding_multiple = 4,
-                       .may_begin = xz_may_begin,
                        .begin = xz_begin,
                        .destroy = xz_destroy,
                        .run = xz_run},
     [IRON_CODEC_LZ4] = {.name = "lz4",
                         .library = "liblz4.so.1",
                         .package = "liblz4-1",
-                        .symbols = lz4_frame_symbols,
                         .unit = "frame",
-                        .may_begin = lz4_may_begin,
                         .create = lz4_create,
                         .begin = lz4_begin,
                         .destroy = lz4_destroy,
@@ -607,20 +552,14 @@ static const codec_row rows[IRON_CODEC_COUNT] = {
     [IRON_CODEC_LZ4_RAW] = {.name = "lz4_raw",
                             .library = "liblz4.so.1",
                             .package = "liblz4-1",
-                            .symbols = lz4_block_symbols,
                             .unit = "block"},
     [IRON_CODEC_SNAPPY] = {.name = "snappy",
                            .library = "libsnappy.so.1",
                            .package = "libsnappy1v5",
-                           .symbols = snappy_symbols,
                            .unit = "block"},
 };
 
 const char *iron__codec_name(iron__codec codec) { return rows[codec].name; }
-
-const char *iron__codec_library(iron__codec codec) { return rows[codec].library; }
-
-const char *iron__codec_package(iron__codec codec) { return rows[codec].package; }
 
 /* Loading. A library that is missing is looked for again each time: that is rare, and it may have
  * been installed meanwhile. */
@@ -630,34 +569,36 @@ static atomic_bool is_loaded[IRON_CODEC_COUNT];
 
 #ifndef IRON_NO_DLOPEN
 
-static iron_status load_library(const codec_row *row, const char *name, iron_error *err) {
+static iron_status load_library(iron__codec codec, const char *name, iron_error *err) {
+    const codec_row *row = &rows[codec];
     void *library = dlopen(row->library, RTLD_NOW | RTLD_LOCAL);
 
     IRON_FAIL_IF(!library, err, IRON_E_UNSUPPORTED,
                  "%.120s is compressed with %s: install %s, or decompress it first", name,
                  row->name, row->package);
-    for (const symbol *s = row->symbols; s->name; s++) {
-        void *address = dlsym(library, s->name);
+    for (size_t k = 0; k < sizeof symbols / sizeof symbols[0]; k++) {
+        void *address = symbols[k].codec == codec ? dlsym(library, symbols[k].name) : NULL;
 
-        if (!address) {
+        if (symbols[k].codec == codec && !address) {
             dlclose(library);
             IRON_FAIL(err, IRON_E_UNSUPPORTED,
                       "%.100s is compressed with %s, and %s has no %s: install a newer %s, or "
                       "decompress it first",
-                      name, row->name, row->library, s->name, row->package);
+                      name, row->name, row->library, symbols[k].name, row->package);
         }
-        memcpy(s->pointer, &address, sizeof address);
+        if (address)
+            memcpy(symbols[k].pointer, &address, sizeof address);
     }
     return IRON_OK;
 }
 
 #else
 
-static iron_status load_library(const codec_row *row, const char *name, iron_error *err) {
+static iron_status load_library(iron__codec codec, const char *name, iron_error *err) {
     IRON_FAIL(err, IRON_E_UNSUPPORTED,
               "%.100s is compressed with %s, and this build of iron loads no libraries; decompress "
               "it first, or build iron without IRON_STATIC_COMMAND",
-              name, row->name);
+              name, rows[codec].name);
 }
 
 #endif
@@ -669,7 +610,7 @@ iron_status iron__codec_load(iron__codec codec, const char *name, iron_error *er
         return IRON_OK;
     pthread_mutex_lock(&loading);
     if (!atomic_load(&is_loaded[codec]))
-        status = load_library(&rows[codec], name, err);
+        status = load_library(codec, name, err);
     if (status == IRON_OK)
         atomic_store_explicit(&is_loaded[codec], true, memory_order_release);
     pthread_mutex_unlock(&loading);
@@ -678,6 +619,29 @@ iron_status iron__codec_load(iron__codec codec, const char *name, iron_error *er
 
 bool iron__codec_is_there(iron__codec codec) {
     return iron__codec_load(codec, "", NULL) == IRON_OK;
+}
+
+/* The public list, for iron info. */
+
+/* lz4 blocks are in the same library as frames: they have no row. */
+static const iron__codec listed[] = {IRON_CODEC_ZSTD, IRON_CODEC_GZIP, IRON_CODEC_XZ,
+                                     IRON_CODEC_LZ4, IRON_CODEC_SNAPPY};
+
+size_t iron_codec_count(void) { return sizeof listed / sizeof listed[0]; }
+
+iron_status iron_codec_at(size_t index, iron_library_info *info, iron_error *err) {
+    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
+                 "iron_library_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    IRON_FAIL_IF(index >= iron_codec_count(), err, IRON_E_ARG,
+                 "codec %zu does not exist; there are %zu", index, iron_codec_count());
+    *info = (iron_library_info){
+        .struct_size = sizeof *info,
+        .is_available = iron__codec_is_there(listed[index]),
+        .name = rows[listed[index]].name,
+        .library = rows[listed[index]].library,
+        .package = rows[listed[index]].package,
+    };
+    return IRON_OK;
 }
 
 /* Streams. */
@@ -694,12 +658,13 @@ iron_status iron__decompression_create(iron__codec codec, const char *name,
                  row->name);
     d = calloc(1, sizeof *d);
     if (!d)
-        return no_memory(name, err);
+        return iron__no_memory(err, name);
+    d->codec = codec;
     d->row = row;
     strncpy(d->name, name, sizeof d->name - 1);
     if (row->create && !row->create(d)) {
         iron__decompression_destroy(d);
-        return no_memory(name, err);
+        return iron__no_memory(err, name);
     }
     *out = d;
     return IRON_OK;
@@ -717,25 +682,41 @@ static bool is_padding_whole(const iron__decompression *d) {
     return d->padding == 0 || (multiple > 0 && d->padding % multiple == 0);
 }
 
+/* Whether a frame can begin with this byte. */
+static bool may_begin(const iron__decompression *d, unsigned char byte) {
+    bool is_skipped = (byte & 0xF0) == 0x50; /* a frame without data */
+
+    switch (d->codec) {
+    case IRON_CODEC_ZSTD:
+        return byte == 0x28 || is_skipped;
+    case IRON_CODEC_GZIP: /* compressed columns may also have the header of zlib */
+        return byte == 0x1F || (d->frames == 0 && (byte & 0x0F) == 8);
+    case IRON_CODEC_XZ:
+        return byte == 0xFD;
+    default:
+        return byte == 0x04 || byte == 0x02 || is_skipped;
+    }
+}
+
 /* Skips padding, and begins a frame if one follows. */
 static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, iron_error *err) {
     const codec_row *row = d->row;
-    bool is_first = d->frames == 0, is_allowed;
+    bool is_allowed;
 
-    while (b->from_count > 0 && *b->from == 0 && !is_first && row->padding_multiple > 0) {
+    while (b->from_count > 0 && *b->from == 0 && d->frames > 0 && row->padding_multiple > 0) {
         advance(d, b, 1, 0);
         d->padding++;
     }
     if (b->from_count == 0)
         return IRON_OK;
     is_allowed = d->padding == 0 || (!row->is_last_if_padded && is_padding_whole(d));
-    IRON_FAIL_IF(!is_allowed || !row->may_begin(*b->from, is_first), err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!is_allowed || !may_begin(d, *b->from), err, IRON_E_FORMAT,
                  "%.120s: byte %" PRIu64
                  " (%02x) is not the start of another %s %s; remove what is not "
                  "%s",
                  d->name, d->at, *b->from, row->name, row->unit, row->name);
     if (row->begin && !row->begin(d))
-        return no_memory(d->name, err);
+        return iron__no_memory(err, d->name);
     d->is_inside = true;
     d->frames++;
     d->padding = 0;
@@ -862,7 +843,7 @@ static iron_status decompress_zstd(const char *name, const void *from, size_t co
     size_t result;
 
     if (!context)
-        return no_memory(name, err);
+        return iron__no_memory(err, name);
     result = zstd.decompress(context, to ? to : &none, room, from, count);
 
     IRON_FAIL_IF(zstd.is_error(result), err, IRON_E_FORMAT,

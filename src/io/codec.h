@@ -27,10 +27,6 @@ const char *iron__codec_name(iron__codec codec); /* "zstd" */
 /* Loads the codec's library; IRON_E_UNSUPPORTED with the name of its package if it is missing. */
 iron_status iron__codec_load(iron__codec codec, const char *name, iron_error *err);
 
-/* The file name of a codec's library ("libzstd.so.1"), its Debian package, and whether it can be
- * loaded, for iron info. */
-const char *iron__codec_library(iron__codec codec);
-const char *iron__codec_package(iron__codec codec);
 bool iron__codec_is_there(iron__codec codec);
 
 /* Decompresses all of `from`, which must give exactly `room` bytes. */

@@ -18,7 +18,6 @@
 #include "core/fail.h"
 #include "core/hash.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +95,11 @@ static bool has_range(const iron__exchange *x) {
     }
 }
 
+/* The next byte of a range that is asked for: one that broke off is continued. */
+static uint64_t range_start(const iron__exchange *x) {
+    return x->at + (x->kind == IRON_EXCHANGE_RANGE ? x->filled : 0);
+}
+
 /* Compares a response with what was opened and what was asked for. */
 static bool is_expected(iron__exchange *x, const iron__http_response *r) {
     const iron__remote *remote = x->remote;
@@ -103,9 +107,7 @@ static bool is_expected(iron__exchange *x, const iron__http_response *r) {
 
     if (x->kind == IRON_EXCHANGE_PAGE)
         return true;
-    if (r->status == 206 &&
-        (!has_range(x) || r->has_bad_range ||
-         r->range_first != x->at + (x->kind == IRON_EXCHANGE_RANGE ? x->filled : 0)))
+    if (r->status == 206 && (!has_range(x) || r->has_bad_range || r->range_first != range_start(x)))
         x->is_odd = true;
     if (x->kind == IRON_EXCHANGE_OPEN)
         return !x->is_odd;
@@ -154,13 +156,12 @@ static bool is_still_wanted(void *context) {
 /* The sentences about responses that are errors. */
 static iron_status fail_status(const iron__exchange *x, iron_error *err) {
     const iron__http_response *r = &x->response;
-    const char *name = x->remote->name, *blank = r->code[0] ? " " : "", *advice;
+    const char *what = "cannot be read", *advice = "check the address", *more = "";
 
-    if (r->status == 404 || r->status == 410)
-        return iron__fail(err, IRON_E_IO, (int)r->status,
-                          "%.120s was not found (HTTP %u%s%s); check the address", name, r->status,
-                          blank, r->code);
-    if (r->status == 401 || r->status == 403) {
+    if (r->status == 404 || r->status == 410) {
+        what = "was not found";
+    } else if (r->status == 401 || r->status == 403) {
+        what = "may not be read";
         if (!x->remote->is_s3)
             advice = x->remote->user ? "check user and password in the address"
                                      : "it needs credentials, https://user:password@..., or its "
@@ -170,19 +171,16 @@ static iron_status fail_status(const iron__exchange *x, iron_error *err) {
         else
             advice = "no AWS keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
                      "AWS_PROFILE";
-        return iron__fail(err, IRON_E_IO, (int)r->status,
-                          "%.100s may not be read (HTTP %u%s%s); %s", name, r->status, blank,
-                          r->code, advice);
+    } else if (r->status >= 300 && r->status < 400) {
+        what = "is elsewhere";
+        advice = x->remote->is_s3 ? "check the address and AWS_REGION" : advice;
+        more = r->region[0] ? ": another region has it" : "";
+    } else if (r->status >= 500 || r->status == 429) {
+        advice = "try again later";
     }
-    if (r->status >= 300 && r->status < 400)
-        return iron__fail(err, IRON_E_IO, (int)r->status,
-                          "%.120s is elsewhere (HTTP %u%s%s); check the address%s%s", name,
-                          r->status, blank, r->code, x->remote->is_s3 ? " and AWS_REGION" : "",
-                          r->region[0] ? ": another region has it" : "");
-    return iron__fail(
-        err, IRON_E_IO, (int)r->status,
-        "%.120s cannot be read: the server answered HTTP %u%s%s; %s", name, r->status, blank,
-        r->code, r->status >= 500 || r->status == 429 ? "try again later" : "check the address");
+    return iron__fail(err, IRON_E_IO, (int)r->status, "%.100s %s (HTTP %u%s%s); %s%s",
+                      x->remote->name, what, r->status, r->code[0] ? " " : "", r->code, advice,
+                      more);
 }
 
 static iron_status fail_connection(const iron__exchange *x, iron_error *err) {
@@ -201,44 +199,27 @@ static iron_status fail_connection(const iron__exchange *x, iron_error *err) {
                       x->remote->name, (int)(length < 90 ? length : 90), r->curl_text, advice);
 }
 
-static iron_status fail_changed(iron__exchange *x, iron_error *err) {
-    atomic_store(&x->remote->is_changed, true);
-    return iron__fail(err, IRON_E_IO, 0,
-                      "%.120s changed while being read; read it again when it is complete",
-                      x->remote->name);
+iron_status iron__remote_fail_changed(iron__remote *remote, iron_error *err) {
+    atomic_store(&remote->is_changed, true);
+    IRON_FAIL(err, IRON_E_IO, "%.120s changed while being read; read it again when it is complete",
+              remote->name);
 }
 
 static iron_status fail_odd(const iron__exchange *x, iron_error *err) {
     const iron__http_response *r = &x->response;
-    uint64_t first = x->at + (x->kind == IRON_EXCHANGE_RANGE ? x->filled : 0);
 
-    if (r->status != 206)
-        return iron__fail(err, IRON_E_IO, 0,
-                          "%.120s: the server served ranges before, but answered a request for one "
-                          "with HTTP %u; download the file",
-                          x->remote->name, r->status);
-    if (r->has_bad_range || r->range_first == IRON_COUNT_UNKNOWN)
-        return iron__fail(err, IRON_E_IO, 0,
-                          "%.120s: the server answered without a valid Content-Range; download the "
-                          "file",
-                          x->remote->name);
-    return iron__fail(err, IRON_E_IO, 0,
-                      "%.120s: the server answered with the range from byte %" PRIu64
-                      ", not from %" PRIu64 "; download the file",
-                      x->remote->name, r->range_first, first);
-}
-
-/* A response that ends when the connection does: a cut would look the same. */
-static bool has_no_end(const iron__http_response *r) {
-    return r->status == 200 && r->content_length == IRON_COUNT_UNKNOWN && !r->is_chunked;
-}
-
-static iron_status fail_no_end(const iron__exchange *x, iron_error *err) {
-    return iron__fail(
-        err, IRON_E_UNSUPPORTED, 0,
-        "%.120s: its server announces neither a length nor chunks, so that a cut could "
-        "not be noticed; download the file",
-        x->remote->name);
+    IRON_FAIL_IF(
+        r->status != 206, err, IRON_E_IO,
+        "%.120s: the server served ranges before, but answered a request for one with HTTP "
+        "%u; download the file",
+        x->remote->name, r->status);
+    IRON_FAIL_IF(r->has_bad_range || r->range_first == IRON_COUNT_UNKNOWN, err, IRON_E_IO,
+                 "%.120s: the server answered without a valid Content-Range; download the file",
+                 x->remote->name);
+    IRON_FAIL(err, IRON_E_IO,
+              "%.120s: the server answered with the range from byte %" PRIu64 ", not from %" PRIu64
+              "; download the file",
+              x->remote->name, r->range_first, range_start(x));
 }
 
 static bool is_transient(const iron__http_response *r) {
@@ -288,7 +269,7 @@ static outcome judge(iron__exchange *x, iron_error *err) {
     if (is_good && !x->is_checked)
         is_expected(x, r);
     if (x->has_changed || r->status == 412) {
-        fail_changed(x, err);
+        iron__remote_fail_changed(x->remote, err);
         return FAILED;
     }
     if (x->is_odd) {
@@ -307,8 +288,12 @@ static outcome judge(iron__exchange *x, iron_error *err) {
         iron__fail(err, IRON_E_CANCELLED, 0, "the transfer of %.120s was stopped", x->remote->name);
         return FAILED;
     }
-    if ((x->kind == IRON_EXCHANGE_OPEN || x->kind == IRON_EXCHANGE_STREAM) && has_no_end(r)) {
-        fail_no_end(x, err);
+    if ((x->kind == IRON_EXCHANGE_OPEN || x->kind == IRON_EXCHANGE_STREAM) && r->status == 200 &&
+        r->content_length == IRON_COUNT_UNKNOWN && !r->is_chunked) { /* ends with the connection */
+        iron__fail(err, IRON_E_UNSUPPORTED, 0,
+                   "%.120s: its server announces neither a length nor chunks, so that a cut could "
+                   "not be noticed; download the file",
+                   x->remote->name);
         return FAILED;
     }
     if (x->kind == IRON_EXCHANGE_PAGE && x->is_full) {
@@ -388,7 +373,7 @@ static outcome try_once(iron__exchange *x, iron_error *err) {
     url = choose_url(x, &is_direct);
     connection = url ? take_connection(remote) : NULL;
     if (!connection) {
-        iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while reading %.120s", remote->name);
+        iron__no_memory(err, remote->name);
         goto done;
     }
     if (remote->is_s3 && iron__s3_sign(&remote->access, url, time(NULL), signed_lines,
@@ -399,10 +384,8 @@ static outcome try_once(iron__exchange *x, iron_error *err) {
     request.password = is_direct ? NULL : remote->password;
     request.lines[request.line_count++] = "Accept-Encoding: identity";
     if (has_range(x)) {
-        uint64_t first = x->at + (x->kind == IRON_EXCHANGE_RANGE ? x->filled : 0);
-        uint64_t last = x->at + (x->room > 0 ? x->room : 1) - 1;
-
-        snprintf(range, sizeof range, "Range: bytes=%" PRIu64 "-%" PRIu64, first, last);
+        snprintf(range, sizeof range, "Range: bytes=%" PRIu64 "-%" PRIu64, range_start(x),
+                 x->at + (x->room > 0 ? x->room : 1) - 1);
         request.lines[request.line_count++] = range;
     }
     if (remote->is_ready && remote->tag[0] == '"') { /* not a weak one, W/"..." */
@@ -483,7 +466,5 @@ iron_status iron__exchange_run(iron__exchange *x, iron_error *err) {
         if (!has_progress && !wait_for_retry(x, tries - 1))
             continue; /* and says above that it was cancelled */
     }
-    if (err)
-        *err = why;
-    return why.status;
+    return iron__fail_again(err, &why);
 }

@@ -5,7 +5,8 @@
  * Parts are frames of zstd and lz4, members of gzip files in blocks (BGZF), and blocks of xz. Their
  * sizes are in headers, which are followed from one to the next (xz: they are listed at the end),
  * so that only a few pages of the file are read. A file that is damaged, of unknown sizes or with
- * large parts gets no table: whoever reads it in order finds the damage, and says where it is.
+ * large parts gets no table: whoever reads it in order finds the damage, and says where it is; or
+ * it is replayed (below).
  *
  * Neighbouring parts form a group, which is decompressed at once: a block of the cache.
  * Decompressing verifies the checksums, and that the sizes are those of the headers.
@@ -17,10 +18,9 @@
 #include "core/fail.h"
 #include "core/thread_pool.h"
 #include "io/checksum.h"
-#include "io/replay.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ struct iron__frames {
     uint64_t bytes;
     size_t count, capacity;
     group *groups;
-    iron__replay *replay; /* NULL, or the file has no parts and is decompressed in order */
+    struct replay *replay; /* NULL, or the file has no parts and is decompressed in order */
 
     char *path; /* the file, and its size */
     uint64_t stored;
@@ -109,7 +109,7 @@ static const unsigned char *look(scanner *s, uint64_t at, size_t count) {
 
         s->page_at = at;
         s->page_bytes = size - at < most ? (size_t)(size - at) : most;
-        s->status = iron__input_read_at(s->in, at, s->page, s->page_bytes, NULL, s->err);
+        s->status = iron__input_read_at(s->in, at, s->page, s->page_bytes, s->err);
         if (s->status != IRON_OK)
             return NULL;
     }
@@ -119,11 +119,8 @@ static const unsigned char *look(scanner *s, uint64_t at, size_t count) {
 /* A number of so many bytes, or UINT64_MAX if it is not there. */
 static uint64_t look_number(scanner *s, uint64_t at, unsigned bytes) {
     const unsigned char *p = look(s, at, bytes);
-    uint64_t value = 0;
 
-    for (unsigned k = 0; p && k < bytes; k++)
-        value |= (uint64_t)p[k] << 8 * k;
-    return p ? value : UINT64_MAX;
+    return p ? iron__load(p, bytes) : UINT64_MAX;
 }
 
 /* Frames that zstd and lz4 skip have the same header. */
@@ -234,7 +231,7 @@ static part_kind find_bgzf_member(scanner *s, uint64_t at, part *p) {
     if (!head || memcmp(head, start, sizeof start) != 0 ||
         memcmp(head + 10, extra, sizeof extra) != 0)
         return PART_NONE;
-    stored = (head[16] | (uint64_t)head[17] << 8) + 1;
+    stored = iron__load(head + 16, 2) + 1;
     if (stored < 18 + 8)
         return PART_NONE;
     decoded = look_number(s, at + stored - 4, 4);
@@ -324,7 +321,7 @@ static void follow_section(void *context, size_t index) {
         size_t count = c->end - at < sizeof bytes ? (size_t)(c->end - at) : sizeof bytes;
         const unsigned char *next = bytes, *end = bytes + count;
 
-        if (iron__input_read_at(c->scanner.in, at, bytes, count, NULL, NULL) != IRON_OK)
+        if (iron__input_read_at(c->scanner.in, at, bytes, count, NULL) != IRON_OK)
             return;
         while ((next = memmem(next, (size_t)(end - next), magic, magic_bytes)) != NULL) {
             if (tries++ == SECTION_TRIES_MAX || follow_from(c, at + (size_t)(next - bytes)))
@@ -332,18 +329,6 @@ static void follow_section(void *context, size_t index) {
             next++;
         }
     }
-}
-
-/* Adds the groups of a section; false: there are too many, or memory is short. */
-static bool add_section(iron__frames *f, const iron__frames *found) {
-    for (size_t k = 0; k < found->count; k++) {
-        const group *g = &found->groups[k];
-        const part p = {g->stored, g->decoded, g->check};
-
-        if (!add_part(f, g->at, &p))
-            return false;
-    }
-    return true;
 }
 
 /* Finds all parts of the file, with what is known of sections. */
@@ -356,8 +341,14 @@ static bool join_sections(scanner *s, iron__frames *f, const part_finder *finder
         while (k < count && (sections[k].first < at || sections[k].first == UINT64_MAX))
             k++;
         if (k < count && sections[k].first == at) {
-            if (!add_section(f, &sections[k].found))
-                return false;
+            const iron__frames *found = &sections[k].found;
+
+            for (size_t n = 0; n < found->count; n++) {
+                const group *g = &found->groups[n];
+
+                if (!add_part(f, g->at, &(part){g->stored, g->decoded, g->check}))
+                    return false;
+            }
             at = sections[k++].last;
         } else if (!follow_parts(s, f, finder, &at, k < count ? sections[k].first : size)) {
             return false;
@@ -477,8 +468,8 @@ static bool load_xz_index(scanner *s, iron__frames *f, xz_stream *stream) {
 
     if (!index)
         return false;
-    s->status = iron__input_read_at(s->in, stream->index_at, index, (size_t)stream->index_bytes,
-                                    NULL, s->err);
+    s->status =
+        iron__input_read_at(s->in, stream->index_at, index, (size_t)stream->index_bytes, s->err);
     is_good = s->status == IRON_OK && read_xz_index(f, stream, index);
     free(index);
     return is_good;
@@ -529,16 +520,166 @@ static bool find_xz_blocks(scanner *s, iron__frames *f) {
     return is_good;
 }
 
-static bool find_all(scanner *s, iron__frames *f) {
-    static const part_finder finders[IRON_CODEC_COUNT] = {
-        [IRON_CODEC_ZSTD] = {{0x28, 0xB5, 0x2F, 0xFD}, find_zstd_frame},
-        [IRON_CODEC_LZ4] = {{0x04, 0x22, 0x4D, 0x18}, find_lz4_frame},
-        [IRON_CODEC_GZIP] = {{0x1F, 0x8B, 8, 4}, find_bgzf_member},
-    };
+/* Replay: reading at any position of a file that can only be decompressed in order. It is
+ * decompressed once to find its length, and again as it is read, in blocks of GROUP_BYTES: reading
+ * in order, in two or three places at a time, costs nothing more; going back starts from the
+ * beginning.
+ *
+ * Threads that read a file in order ask for its blocks almost in order: a block may be wanted
+ * shortly after one that follows it. So the last blocks are kept. Tables are read in more than one
+ * place at a time, where rows begin and where their values are: so there are several decompressions
+ * of the same file, and the one that is nearest before a block goes on to it. Only a request for a
+ * block that all of them have passed starts one again. */
 
-    if (f->codec == IRON_CODEC_XZ)
-        return find_xz_blocks(s, f);
-    return finders[f->codec].find && find_parts(s, f, &finders[f->codec]);
+/* Each may hold a dictionary of up to 128 MiB. */
+#define CURSORS 3u
+
+/* A decompression of the file, up to some block. */
+typedef struct cursor {
+    iron__input in; /* open, unless in.path is NULL */
+    uint64_t next;  /* block that it comes to next */
+    uint64_t last_use;
+} cursor;
+
+typedef struct kept_block {
+    unsigned char *data; /* allocated when it is needed */
+    uint64_t index;
+    bool is_there;
+} kept_block;
+
+typedef struct replay {
+    pthread_mutex_t mutex;
+    uint64_t clock;
+    cursor cursors[CURSORS];
+    size_t kept_count; /* block k is kept in kept[k % kept_count] */
+    kept_block kept[];
+} replay;
+
+static void stop_cursor(cursor *c) {
+    if (c->in.path)
+        iron__input_close(&c->in);
+    c->in.path = NULL;
+}
+
+static iron_status start_cursor(const iron__frames *f, cursor *c, iron_error *err) {
+    stop_cursor(c);
+    c->in = (iron__input){.path = f->path, .bytes = f->stored, .fd = -1};
+    c->next = 0;
+    IRON_TRY(iron__input_open(&c->in, err));
+    return iron__input_decompress(&c->in, f->codec, err);
+}
+
+/* Decompresses all of the file, to count its bytes. */
+static iron_status start_replay(iron__frames *f, const atomic_bool *stop, iron_error *err) {
+    size_t kept = 4 * (size_t)iron__cpu_threads() + 4, got = GROUP_BYTES;
+    unsigned char *buffer = malloc(GROUP_BYTES);
+    cursor all = {.next = 0};
+    iron_status status;
+
+    f->replay = calloc(1, sizeof *f->replay + kept * sizeof f->replay->kept[0]);
+    if (!buffer || !f->replay) {
+        free(buffer);
+        return iron__no_memory(err, f->path);
+    }
+    pthread_mutex_init(&f->replay->mutex, NULL);
+    f->replay->kept_count = kept;
+    status = start_cursor(f, &all, err);
+    all.in.stop = stop;
+    while (status == IRON_OK && got == GROUP_BYTES) {
+        status = iron__input_read(&all.in, buffer, GROUP_BYTES, &got, err);
+        f->bytes += got;
+    }
+    f->count = (size_t)((f->bytes + GROUP_BYTES - 1) / GROUP_BYTES);
+    free(buffer);
+    stop_cursor(&all);
+    return status;
+}
+
+static void stop_replay(replay *r) {
+    if (!r)
+        return;
+    for (size_t k = 0; k < CURSORS; k++)
+        stop_cursor(&r->cursors[k]);
+    for (size_t k = 0; k < r->kept_count; k++)
+        free(r->kept[k].data);
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+}
+
+/* The last block may be shorter than the others. */
+static size_t replayed_bytes(const iron__frames *f, uint64_t index) {
+    uint64_t left = f->bytes - index * GROUP_BYTES;
+
+    return (size_t)(left < GROUP_BYTES ? left : GROUP_BYTES);
+}
+
+/* Decompresses the cursor's next block, which is then kept. */
+static iron_status advance(const iron__frames *f, cursor *c, const atomic_bool *stop,
+                           iron_error *err) {
+    kept_block *kept = &f->replay->kept[c->next % f->replay->kept_count];
+    size_t want = replayed_bytes(f, c->next), got;
+
+    if (!kept->data)
+        kept->data = malloc(GROUP_BYTES);
+    if (!kept->data)
+        return iron__no_memory(err, f->path);
+    kept->is_there = false;
+    c->in.stop = stop;
+    IRON_TRY(iron__input_read(&c->in, kept->data, want, &got, err));
+    IRON_FAIL_IF(got < want, err, IRON_E_IO, "%.120s changed while being read", f->path);
+    kept->index = c->next++;
+    kept->is_there = true;
+    return IRON_OK;
+}
+
+/* The cursor to reach a block with: the nearest before it, or the one that was not used for
+ * longest, from the beginning. */
+static iron_status choose_cursor(const iron__frames *f, uint64_t index, cursor **out,
+                                 iron_error *err) {
+    cursor *nearest = NULL, *oldest = f->replay->cursors;
+
+    for (cursor *c = f->replay->cursors; c < f->replay->cursors + CURSORS; c++) {
+        if (c->in.path && c->next <= index && (!nearest || c->next > nearest->next))
+            nearest = c;
+        if (!c->in.path || c->last_use < oldest->last_use)
+            oldest = c;
+    }
+    *out = nearest ? nearest : oldest;
+    return nearest ? IRON_OK : start_cursor(f, oldest, err);
+}
+
+/* With the mutex held: makes sure that the block is kept. */
+static iron_status keep_block(const iron__frames *f, uint64_t index, const atomic_bool *stop,
+                              iron_error *err) {
+    const kept_block *kept = &f->replay->kept[index % f->replay->kept_count];
+    cursor *c;
+    iron_status status;
+
+    if (kept->is_there && kept->index == index)
+        return IRON_OK;
+    status = choose_cursor(f, index, &c, err);
+    while (status == IRON_OK && c->next <= index)
+        status = advance(f, c, stop, err);
+    c->last_use = ++f->replay->clock;
+    if (status != IRON_OK) /* a failed decompression cannot go on */
+        stop_cursor(c);
+    return status;
+}
+
+static iron_status replay_block(const iron__frames *f, uint64_t index, iron__block *out,
+                                const atomic_bool *stop, iron_error *err) {
+    size_t bytes = replayed_bytes(f, index);
+    iron_status status;
+
+    IRON_TRY(iron__block_reserve(out, bytes, err));
+    pthread_mutex_lock(&f->replay->mutex); /* one thread decompresses at a time */
+    status = keep_block(f, index, stop, err);
+    if (status == IRON_OK) {
+        memcpy(out->data, f->replay->kept[index % f->replay->kept_count].data, bytes);
+        out->bytes = bytes;
+    }
+    pthread_mutex_unlock(&f->replay->mutex);
+    return status;
 }
 
 /* NULL: out of memory. */
@@ -548,8 +689,7 @@ static iron__frames *create(const iron__input *in, iron__codec codec, iron_error
     if (f)
         f->path = strdup(in->path);
     if (!f || !f->path) {
-        iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the parts of %.100s",
-                   iron__path_shown(in->path));
+        iron__no_memory(err, iron__path_shown(in->path));
         free(f);
         return NULL;
     }
@@ -560,7 +700,13 @@ static iron__frames *create(const iron__input *in, iron__codec codec, iron_error
 
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
                               iron_error *err) {
+    static const part_finder finders[IRON_CODEC_COUNT] = {
+        [IRON_CODEC_ZSTD] = {{0x28, 0xB5, 0x2F, 0xFD}, find_zstd_frame},
+        [IRON_CODEC_LZ4] = {{0x04, 0x22, 0x4D, 0x18}, find_lz4_frame},
+        [IRON_CODEC_GZIP] = {{0x1F, 0x8B, 8, 4}, find_bgzf_member},
+    };
     scanner s = {.in = in, .err = err, .status = IRON_OK};
+    bool is_good = false;
     iron__frames *f;
 
     *out = NULL;
@@ -571,15 +717,19 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
     f = create(in, codec, err);
     if (!f)
         return IRON_E_NOMEM;
-    if (find_all(&s, f) && f->count > 0)
+    if (codec == IRON_CODEC_XZ)
+        is_good = find_xz_blocks(&s, f);
+    else if (finders[codec].find)
+        is_good = find_parts(&s, f, &finders[codec]);
+    if (is_good && f->count > 0)
         *out = f;
     else
         iron__frames_close(f);
     return s.status;
 }
 
-iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, const atomic_bool *stop,
-                                  iron__frames **out, iron_error *err) {
+iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, iron__frames **out,
+                                  iron_error *err) {
     iron_status status;
 
     IRON_TRY(iron__frames_open(in, codec, out, err));
@@ -588,23 +738,19 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, cons
     *out = create(in, codec, err);
     if (!*out)
         return IRON_E_NOMEM;
-    status = iron__replay_open(in, codec, stop, &(*out)->replay, err);
+    status = start_replay(*out, in->stop, err);
     if (status != IRON_OK) {
         iron__frames_close(*out);
         *out = NULL;
-        return status;
     }
-    (*out)->bytes = iron__replay_bytes((*out)->replay);
-    (*out)->count =
-        (size_t)(((*out)->bytes + IRON_REPLAY_BLOCK_BYTES - 1) / IRON_REPLAY_BLOCK_BYTES);
-    return IRON_OK;
+    return status;
 }
 
 void iron__frames_close(iron__frames *frames) {
     if (!frames)
         return;
     iron__blocks_destroy(frames->cache);
-    iron__replay_close(frames->replay);
+    stop_replay(frames->replay);
     free(frames->path);
     free(frames->groups);
     free(frames);
@@ -615,7 +761,7 @@ uint64_t iron__frames_bytes(const iron__frames *frames) { return frames->bytes; 
 uint64_t iron__frames_block_count(const iron__frames *frames) { return frames->count; }
 
 uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index) {
-    return frames->replay ? IRON_REPLAY_BLOCK_BYTES : frames->groups[index].decoded;
+    return frames->replay ? GROUP_BYTES : frames->groups[index].decoded;
 }
 
 /* A block of xz is decompressed behind a header made for it. No index follows: that it ends where
@@ -648,19 +794,19 @@ static iron_status decode_xz(const group *g, const char *name, const unsigned ch
 }
 
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
-                                iron__block *out, const atomic_bool *stop, iron_error *err) {
-    const group *g = frames->replay ? NULL : &frames->groups[index];
+                                iron__block *out, iron_error *err) {
+    const group *g;
     unsigned char *stored;
     char name[124]; /* with the bytes that messages are about */
 
-    if (!g)
-        return iron__replay_decode(frames->replay, index, out, stop, err);
-
+    if (frames->replay)
+        return replay_block(frames, index, out, in->stop, err);
+    g = &frames->groups[index];
     /* The compressed bytes go behind the room for the others: a block keeps its memory. */
     out->bytes = 0;
     IRON_TRY(iron__block_reserve(out, (size_t)(g->decoded + g->stored), err));
     stored = out->data + g->decoded;
-    IRON_TRY(iron__input_read_at(in, g->at, stored, (size_t)g->stored, stop, err));
+    IRON_TRY(iron__input_read_at(in, g->at, stored, (size_t)g->stored, err));
     snprintf(name, sizeof name, "%.70s, bytes %" PRIu64 " to %" PRIu64, iron__path_shown(in->path),
              g->at, g->at + g->stored - 1);
     if (frames->codec == IRON_CODEC_XZ)
@@ -675,9 +821,9 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
 uint64_t iron__frames_find(const iron__frames *f, uint64_t at, size_t *offset) {
     size_t index;
 
-    *offset = (size_t)(at % IRON_REPLAY_BLOCK_BYTES);
+    *offset = (size_t)(at % GROUP_BYTES);
     if (f->replay)
-        return at / IRON_REPLAY_BLOCK_BYTES;
+        return at / GROUP_BYTES;
     index = iron__array_find(&f->groups[0].start, sizeof *f->groups, f->count, at);
     *offset = (size_t)(at - f->groups[index].start);
     return index;
@@ -711,11 +857,11 @@ iron_status iron__frames_read(const iron__frames *frames, const iron__blocks_ran
 static iron_status fill_block(void *context, uint64_t index, iron__block *block,
                               const atomic_bool *stop, iron_error *err) {
     const iron__frames *f = context;
-    iron__input in = {.path = f->path, .bytes = f->stored, .fd = -1};
+    iron__input in = {.path = f->path, .bytes = f->stored, .stop = stop, .fd = -1};
     iron_status status = iron__input_open(&in, err);
 
     if (status == IRON_OK)
-        status = iron__frames_decode(f, &in, index, block, stop, err);
+        status = iron__frames_decode(f, &in, index, block, err);
     iron__input_close(&in);
     return status;
 }

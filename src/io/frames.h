@@ -18,9 +18,9 @@ typedef struct iron__frames iron__frames;
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
                               iron_error *err);
 /* The same for any compressed file: what can only be decompressed in order is decompressed once to
- * find its length, and read as replay.h says. */
-iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, const atomic_bool *stop,
-                                  iron__frames **out, iron_error *err);
+ * find its length, and again as it is read. */
+iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, iron__frames **out,
+                                  iron_error *err);
 void iron__frames_close(iron__frames *frames);
 
 /* Gives the parts a cache of their own, for iron__frames_read_at. */
@@ -34,7 +34,7 @@ uint64_t iron__frames_bytes(const iron__frames *frames);
 uint64_t iron__frames_block_count(const iron__frames *frames);
 uint64_t iron__frames_block_bytes(const iron__frames *frames, uint64_t index);
 iron_status iron__frames_decode(const iron__frames *frames, const iron__input *in, uint64_t index,
-                                iron__block *out, const atomic_bool *stop, iron_error *err);
+                                iron__block *out, iron_error *err);
 
 /* The block with a decompressed byte, and where it is in there. */
 uint64_t iron__frames_find(const iron__frames *frames, uint64_t at, size_t *offset);

@@ -144,8 +144,21 @@ iron_status iron__http_load(iron_error *err) {
     return status;
 }
 
-const char *iron__http_library(void) {
-    return iron__http_load(NULL) == IRON_OK ? loaded.version : NULL;
+iron_status iron_remote_describe(iron_library_info *info, iron_error *err) {
+    bool is_there;
+
+    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
+                 "iron_library_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    is_there = iron__http_load(NULL) == IRON_OK;
+    *info = (iron_library_info){
+        .struct_size = sizeof *info,
+        .is_available = is_there,
+        .name = "remote",
+        .library = "libcurl",
+        .package = "libcurl4",
+        .version = is_there ? loaded.version : NULL,
+    };
+    return IRON_OK;
 }
 
 iron__http_connection *iron__http_connection_create(void) {

@@ -56,8 +56,7 @@ iron_status iron__input_identify(const char *path, iron__input_identity *out, ir
         return IRON_OK;
     }
     if ((iron__path_is_stdin(path) ? fstat(STDIN_FILENO, &info) : stat(path, &info)) != 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", iron__path_shown(path),
-                          strerror(errno));
+        return iron__fail_path(err, "open", iron__path_shown(path), errno);
     if (S_ISREG(info.st_mode))
         *out = (iron__input_identity){IRON_INPUT_REGULAR, (uint64_t)info.st_size, info.st_dev,
                                       info.st_ino};
@@ -92,30 +91,33 @@ iron_status iron__input_check_unchanged(const char *path, const iron__input_iden
     return IRON_OK;
 }
 
-/* A remote object is read like a pipe if the server does not serve ranges. */
-static iron_status open_remote(iron__input *in, iron_error *err) {
-    IRON_TRY(iron__remote_open(in->path, &in->remote, err));
-    if (!iron__input_is_pipe(in))
-        return IRON_OK;
-    return iron__remote_stream_open(in->remote, &in->transfer, &in->fd, err);
-}
-
 iron_status iron__input_open(iron__input *in, iron_error *err) {
     /* opening a named pipe would block until there is a writer, ignoring the stop flag */
     int waiting = iron__input_is_pipe(in) ? O_NONBLOCK : 0;
 
-    if (iron__path_is_remote(in->path))
-        return open_remote(in, err);
+    if (iron__path_is_remote(in->path)) {
+        IRON_TRY(iron__remote_open(in->path, &in->remote, err));
+        /* read like a pipe if the server does not serve ranges */
+        return iron__input_is_pipe(in)
+                   ? iron__remote_stream_open(in->remote, &in->transfer, &in->fd, err)
+                   : IRON_OK;
+    }
     in->fd = STDIN_FILENO;
     if (!iron__path_is_stdin(in->path))
         in->fd = open(in->path, O_RDONLY | O_CLOEXEC | waiting);
     if (in->fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", in->path,
-                          strerror(errno));
+        return iron__fail_path(err, "open", in->path, errno);
     /* Hints: those that do not apply to this kind of file have no effect. */
     posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     fcntl(in->fd, F_SETPIPE_SZ, PIPE_BYTES);
     return IRON_OK;
+}
+
+static void drop_decompression(iron__input *in) {
+    if (in->decompression)
+        iron__decompression_destroy(in->decompression->codec);
+    free(in->decompression);
+    in->decompression = NULL;
 }
 
 void iron__input_close(iron__input *in) {
@@ -123,11 +125,8 @@ void iron__input_close(iron__input *in) {
         iron__remote_stream_close(in->transfer);
     else if (in->fd >= 0 && !iron__path_is_stdin(in->path))
         close(in->fd);
-    if (in->decompression)
-        iron__decompression_destroy(in->decompression->codec);
-    free(in->decompression);
+    drop_decompression(in);
     free(in->ahead);
-    in->decompression = NULL;
     in->inside = NULL;
     in->transfer = NULL;
     in->remote = NULL;
@@ -136,16 +135,16 @@ void iron__input_close(iron__input *in) {
     in->fd = -1;
 }
 
-/* Waits until a pipe has data or has ended; false once *stop is set. */
-static bool wait_for_data(const iron__input *in, bool is_pipe, const atomic_bool *stop) {
+/* Waits until a pipe has data or has ended; false once the stop flag is set. */
+static bool wait_for_data(const iron__input *in, bool is_pipe) {
     struct pollfd pipe_end = {.fd = in->fd, .events = POLLIN};
 
-    while (!stop || !atomic_load(stop)) {
+    while (!in->stop || !atomic_load(in->stop)) {
         int ready;
 
         if (!is_pipe)
             return true;
-        ready = poll(&pipe_end, 1, stop ? STOP_POLL_MS : -1);
+        ready = poll(&pipe_end, 1, in->stop ? STOP_POLL_MS : -1);
         /* interrupted is not ready: before the first writer, read would report the end */
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return true;
@@ -153,26 +152,28 @@ static bool wait_for_data(const iron__input *in, bool is_pipe, const atomic_bool
     return false;
 }
 
-/* Reads up to `want` stored bytes from byte `at` on; does not change the struct. */
-static iron_status read_stored(const iron__input *in, bool is_pipe, uint64_t at, char *to,
-                               size_t want, size_t *got, const atomic_bool *stop, iron_error *err) {
+/* Reads up to `want` stored bytes from byte `at` on; does not change the struct. A pipe that is
+ * read by parts is not waited for once it has given some. */
+static iron_status read_stored(const iron__input *in, bool is_pipe, bool by_parts, uint64_t at,
+                               void *to, size_t want, size_t *got, iron_error *err) {
+    char *next = to;
+
     *got = 0;
     if (in->inside) {
         *got = at > in->bytes ? 0 : in->bytes - at < want ? (size_t)(in->bytes - at) : want;
-        return iron__frames_read_at(in->inside, at, to, *got, stop, err);
+        return iron__frames_read_at(in->inside, at, to, *got, in->stop, err);
     }
     if (in->remote && !is_pipe)
-        return iron__remote_read(in->remote, in->start + at, to, want, got, stop, err);
-    while (*got < want) {
+        return iron__remote_read(in->remote, in->start + at, to, want, got, in->stop, err);
+    while (*got < want && !(by_parts && *got > 0)) {
         size_t some = want - *got < STOP_PIECE_BYTES ? want - *got : STOP_PIECE_BYTES;
         ssize_t count;
 
-        IRON_FAIL_IF(!wait_for_data(in, is_pipe, stop), err, IRON_E_CANCELLED,
-                     "reading was cancelled");
+        IRON_FAIL_IF(!wait_for_data(in, is_pipe), err, IRON_E_CANCELLED, "reading was cancelled");
         if (is_pipe || in->is_stream)
-            count = read(in->fd, to + *got, some);
+            count = read(in->fd, next + *got, some);
         else
-            count = pread(in->fd, to + *got, some, (off_t)(in->start + at + *got));
+            count = pread(in->fd, next + *got, some, (off_t)(in->start + at + *got));
         if (count < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
         if (count < 0)
@@ -186,52 +187,36 @@ static iron_status read_stored(const iron__input *in, bool is_pipe, uint64_t at,
 }
 
 /* Reads the next compressed bytes: of a pipe, those that are there. */
-static iron_status refill(const iron__input *in, const atomic_bool *stop, iron_error *err) {
+static iron_status refill(const iron__input *in, iron_error *err) {
     decompression *d = in->decompression;
     bool is_pipe = d->bytes == IRON_COUNT_UNKNOWN;
     size_t want = sizeof d->data, got = 0;
 
     if (!is_pipe && d->bytes - d->at < want)
         want = (size_t)(d->bytes - d->at);
-    if (is_pipe) { /* a slow pipe is not waited for */
-        ssize_t count;
-
-        do {
-            IRON_FAIL_IF(!wait_for_data(in, true, stop), err, IRON_E_CANCELLED,
-                         "reading was cancelled");
-            count = read(in->fd, d->data, want);
-        } while (count < 0 && (errno == EINTR || errno == EAGAIN));
-        if (count < 0)
-            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s at byte %" PRIu64 ": %s",
-                              iron__path_shown(in->path), d->at, strerror(errno));
-        got = (size_t)count;
-        d->has_ended = got == 0;
-        if (d->has_ended && in->transfer)
-            IRON_TRY(iron__remote_stream_check(in->transfer, err));
-    } else {
-        if (want > 0)
-            IRON_TRY(read_stored(in, false, d->at, (char *)d->data, want, &got, stop, err));
-        IRON_FAIL_IF(got < want, err, IRON_E_IO,
-                     "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
-                     iron__path_shown(in->path), d->at + got, d->bytes);
-        d->has_ended = d->at + got == d->bytes;
-    }
+    if (want > 0)
+        IRON_TRY(read_stored(in, is_pipe, is_pipe, d->at, d->data, want, &got, err));
+    IRON_FAIL_IF(!is_pipe && got < want, err, IRON_E_IO,
+                 "%.120s ended at byte %" PRIu64 " of %" PRIu64 "; it was cut while being read",
+                 iron__path_shown(in->path), d->at + got, d->bytes);
     d->at += got;
+    d->has_ended = is_pipe ? got == 0 : d->at == d->bytes;
     d->buffers.from = d->data;
     d->buffers.from_count = got;
     return IRON_OK;
 }
 
-static iron_status read_decompressed(const iron__input *in, char *to, size_t want, size_t *got,
-                                     const atomic_bool *stop, iron_error *err) {
+static iron_status read_decompressed(const iron__input *in, void *to, size_t want, size_t *got,
+                                     iron_error *err) {
     decompression *d = in->decompression;
 
-    d->buffers.to = (unsigned char *)to;
+    d->buffers.to = to;
     d->buffers.room = want;
     for (;;) {
         size_t before = d->buffers.room, left = d->buffers.from_count;
 
-        IRON_FAIL_IF(stop && atomic_load(stop), err, IRON_E_CANCELLED, "reading was cancelled");
+        IRON_FAIL_IF(in->stop && atomic_load(in->stop), err, IRON_E_CANCELLED,
+                     "reading was cancelled");
         IRON_TRY(iron__decompression_run(d->codec, &d->buffers, err));
         *got = want - d->buffers.room;
         if (d->buffers.room == 0)
@@ -240,23 +225,22 @@ static iron_status read_decompressed(const iron__input *in, char *to, size_t wan
             continue;
         if (d->has_ended)
             return iron__decompression_finish(d->codec, err);
-        IRON_TRY(refill(in, stop, err));
+        IRON_TRY(refill(in, err));
     }
 }
 
 /* Reads up to `want` bytes from byte `at` of the input; changes only the state of a pipe. */
-static iron_status read_from(const iron__input *in, uint64_t at, char *to, size_t want, size_t *got,
-                             const atomic_bool *stop, iron_error *err) {
+static iron_status read_from(const iron__input *in, uint64_t at, void *to, size_t want, size_t *got,
+                             iron_error *err) {
     *got = 0;
     if (want == 0)
         return IRON_OK;
     if (in->decompression)
-        return read_decompressed(in, to, want, got, stop, err);
-    return read_stored(in, iron__input_is_pipe(in), at, to, want, got, stop, err);
+        return read_decompressed(in, to, want, got, err);
+    return read_stored(in, iron__input_is_pipe(in), false, at, to, want, got, err);
 }
 
-iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got,
-                             const atomic_bool *stop, iron_error *err) {
+iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got, iron_error *err) {
     size_t ahead = want < in->ahead_count ? want : in->ahead_count;
 
     if (ahead > 0) {
@@ -266,20 +250,19 @@ iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got
     }
     *got = 0;
     if (!in->has_ended) /* a terminal would want a second end-of-file */
-        IRON_TRY(
-            read_from(in, in->offset + ahead, (char *)to + ahead, want - ahead, got, stop, err));
+        IRON_TRY(read_from(in, in->offset + ahead, (char *)to + ahead, want - ahead, got, err));
     *got += ahead;
     in->offset += *got;
     return IRON_OK;
 }
 
 iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, size_t want,
-                                const atomic_bool *stop, iron_error *err) {
+                                iron_error *err) {
     iron__input file = *in;
     size_t got;
 
     file.is_stream = false; /* does not move the offset of standard input */
-    IRON_TRY(read_stored(&file, false, at, to, want, &got, stop, err));
+    IRON_TRY(read_stored(&file, false, false, at, to, want, &got, err));
     IRON_FAIL_IF(got < want, err, IRON_E_IO,
                  "%.120s ended at byte %" PRIu64 ", expected at least %" PRIu64
                  " bytes; it was cut while being read",
@@ -288,19 +271,19 @@ iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, si
 }
 
 iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES], size_t *got,
-                             const atomic_bool *stop, iron_error *err) {
+                             iron_error *err) {
     size_t want = IRON_HEAD_BYTES - in->ahead_count, more;
 
     if (!iron__input_is_pipe(in))
-        return read_from(in, in->offset, (char *)head, IRON_HEAD_BYTES, got, stop, err);
+        return read_from(in, in->offset, head, IRON_HEAD_BYTES, got, err);
     if (!in->ahead)
         in->ahead = malloc(IRON_HEAD_BYTES);
     if (!in->ahead)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for the beginning of a pipe");
+        return iron__no_memory(err, "the beginning of a pipe");
     /* All of it is waited for: what the pipe is must not depend on how fast its bytes come. */
     if (!in->has_ended && want > 0) {
-        IRON_TRY(read_from(in, in->offset + in->ahead_count, (char *)in->ahead + in->ahead_count,
-                           want, &more, stop, err));
+        IRON_TRY(read_from(in, in->offset + in->ahead_count, in->ahead + in->ahead_count, want,
+                           &more, err));
         in->ahead_count += more;
         in->has_ended = more < want;
     }
@@ -313,8 +296,7 @@ iron_status iron__input_decompress(iron__input *in, iron__codec codec, iron_erro
     decompression *d = malloc(sizeof *d);
 
     if (!d)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for decompressing %.100s",
-                          iron__path_shown(in->path));
+        return iron__no_memory(err, iron__path_shown(in->path));
     *d = (decompression){.bytes = in->bytes, .at = in->offset, .has_ended = in->has_ended};
     in->decompression = d;
     if (in->ahead_count > 0) {
@@ -331,10 +313,7 @@ iron_status iron__input_decompress(iron__input *in, iron__codec codec, iron_erro
 }
 
 void iron__input_use_frames(iron__input *in, const iron__frames *frames) {
-    if (in->decompression)
-        iron__decompression_destroy(in->decompression->codec);
-    free(in->decompression);
-    in->decompression = NULL;
+    drop_decompression(in);
     in->ahead_count = 0;
     in->has_ended = false;
     in->inside = frames;

@@ -2,8 +2,8 @@
 /*
  * input.h: one file, pipe or remote object, and the position up to which it was read.
  *
- * A path is a file's name, "-" for standard input, or an address (io/remote.h). A stop flag may be
- * NULL; once it is set, reading fails with IRON_E_CANCELLED within a tenth of a second.
+ * A path is a file's name, "-" for standard input, or an address (io/remote.h). Once a stop
+ * flag is set, reading fails with IRON_E_CANCELLED within a tenth of a second.
  */
 #ifndef IRON_IO_INPUT_H
 #define IRON_IO_INPUT_H
@@ -26,8 +26,9 @@ typedef struct iron__input {
     uint64_t offset; /* of the next byte, counted from start */
     bool is_stream;  /* standard input that is a regular file: read in order, moving its offset */
     int fd;          /* -1 if not open */
-    struct iron__remote *remote;              /* NULL: not a remote object */
-    struct iron__remote_stream *transfer;     /* of a remote object that is read like a pipe */
+    const atomic_bool *stop;              /* borrowed; may be NULL. Once it is set, reading fails */
+    struct iron__remote *remote;          /* NULL: not a remote object */
+    struct iron__remote_stream *transfer; /* of a remote object that is read like a pipe */
     struct iron__decompressed *decompression; /* NULL: bytes are as stored */
     const struct iron__frames *inside; /* borrowed: bytes are what these parts decompress to */
     unsigned char *ahead; /* of a pipe: peeked at but not read yet; freed when it is closed */
@@ -77,18 +78,17 @@ iron_status iron__input_open(iron__input *in, iron_error *err);
 void iron__input_close(iron__input *in);
 
 /* Reads until `want` bytes are there or the input ends, and advances the offset. */
-iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got,
-                             const atomic_bool *stop, iron_error *err);
+iron_status iron__input_read(iron__input *in, void *to, size_t want, size_t *got, iron_error *err);
 
 /* Reads bytes at ... at+want-1 of a regular file, wherever the offset is; an error if it is
  * shorter. May be called from several threads at once. */
 iron_status iron__input_read_at(const iron__input *in, uint64_t at, void *to, size_t want,
-                                const atomic_bool *stop, iron_error *err);
+                                iron_error *err);
 
 /* Copies IRON_HEAD_BYTES from the current offset without consuming them; fewer at the end. Waits
  * for a pipe that is slow. */
 iron_status iron__input_peek(iron__input *in, unsigned char head[IRON_HEAD_BYTES], size_t *got,
-                             const atomic_bool *stop, iron_error *err);
+                             iron_error *err);
 
 /* From its beginning on, the input is what decompressing it gives, in order: a pipe. */
 iron_status iron__input_decompress(iron__input *in, iron__codec codec, iron_error *err);
@@ -100,7 +100,15 @@ void iron__input_use_frames(iron__input *in, const struct iron__frames *frames);
 /* The input ended at its offset: an error if a regular file ended before its size. */
 iron_status iron__input_check_end(const iron__input *in, iron_error *err);
 
-/* Unaligned little-endian numbers. */
+/* Unaligned little-endian numbers; one of up to 8 bytes. */
+static inline uint64_t iron__load(const unsigned char *at, size_t bytes) {
+    uint64_t value = 0;
+
+    for (size_t k = 0; k < bytes; k++)
+        value |= (uint64_t)at[k] << 8 * k;
+    return value;
+}
+
 static inline uint32_t iron__load_u32(const unsigned char *at) {
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }

@@ -11,6 +11,7 @@
 
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/memory.h"
 #include "core/thread_pool.h"
 
 #include <errno.h>
@@ -67,20 +68,14 @@ static bool has_secret(const char *query, size_t length) {
 static char *without_credentials(const char *address) {
     const char *start = strstr(address, "://") + 3, *path = start + strcspn(start, "/?#"), *user;
     bool is_s3 = strncmp(address, "s3://", 5) == 0;
-    size_t rest = is_s3 ? strlen(path) : strcspn(path, "#"), query;
-    char *name = NULL;
+    size_t rest = is_s3 ? strlen(path) : strcspn(path, "#"), query = strcspn(path, "?#");
 
     user = memrchr(start, '@', (size_t)(path - start));
-    if (!is_s3) {
-        query = strcspn(path, "?#");
-        if (query < rest && has_secret(path + query + 1, rest - query - 1))
-            rest = query;
-    }
-    if (asprintf(&name, "%.*s%.*s%.*s", (int)(start - address), address,
-                 (int)(path - (user ? user + 1 : start)), user ? user + 1 : start, (int)rest,
-                 path) < 0)
-        return NULL;
-    return name;
+    if (!is_s3 && query < rest && has_secret(path + query + 1, rest - query - 1))
+        rest = query;
+    return iron__print("%.*s%.*s%.*s", (int)(start - address), address,
+                       (int)(path - (user ? user + 1 : start)), user ? user + 1 : start, (int)rest,
+                       path);
 }
 
 static alias *find_alias(const char *name) {
@@ -102,8 +97,7 @@ static alias *add_alias(const char *name, const char *address) {
     a->name = strdup(name);
     while (a->address && a->name && find_alias(a->name)) {
         free(a->name);
-        if (asprintf(&a->name, "%s#%u", name, number++) < 0)
-            a->name = NULL;
+        a->name = iron__print("%s#%u", name, number++);
     }
     if (!a->address || !a->name) {
         free(a->address);
@@ -222,15 +216,6 @@ void iron__remote_after_fork(bool is_child) {
 
 /* Opening. */
 
-static void set_version(iron__remote *remote, const iron__http_response *r) {
-    memcpy(remote->tag, r->tag, sizeof remote->tag);
-    memcpy(remote->modified, r->modified, sizeof remote->modified);
-    remote->version = iron__fnv(IRON_FNV_START, remote->tag, strlen(remote->tag) + 1);
-    if (!remote->tag[0])
-        remote->version = iron__fnv(remote->version, remote->modified, strlen(remote->modified));
-    remote->version = iron__fnv(remote->version, &remote->bytes, sizeof remote->bytes);
-}
-
 /* Asks for the start of the object and learns the rest from the response. */
 static iron_status ask(iron__remote *remote, iron_error *err) {
     unsigned char *first = malloc(IRON_REMOTE_FIRST_BYTES);
@@ -240,8 +225,7 @@ static iron_status ask(iron__remote *remote, iron_error *err) {
     iron_status status;
 
     if (!first)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s",
-                          remote->name);
+        return iron__no_memory(err, remote->name);
     status = iron__exchange_run(&x, err);
     if (status != IRON_OK && r->status == 416) { /* an empty object has no first byte */
         x.room = 0;
@@ -257,7 +241,12 @@ static iron_status ask(iron__remote *remote, iron_error *err) {
         remote->whole = first;
         first = NULL;
     }
-    set_version(remote, r);
+    memcpy(remote->tag, r->tag, sizeof remote->tag);
+    memcpy(remote->modified, r->modified, sizeof remote->modified);
+    remote->version = iron__fnv(IRON_FNV_START, remote->tag, strlen(remote->tag) + 1);
+    if (!remote->tag[0])
+        remote->version = iron__fnv(remote->version, remote->modified, strlen(remote->modified));
+    remote->version = iron__fnv(remote->version, &remote->bytes, sizeof remote->bytes);
     if (remote->has_ranges && !remote->whole)
         iron__remote_cache_add(remote, first, x.filled);
 done:
@@ -297,7 +286,7 @@ static iron_status create_remote(const char *name, iron__remote **out, iron_erro
     return IRON_OK;
 no_memory:
     destroy_remote(remote);
-    iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s", name);
+    iron__no_memory(err, name);
     return IRON_E_NOMEM;
 }
 
@@ -343,7 +332,7 @@ iron_status iron__remote_open(const char *address, iron__remote **out, iron_erro
 
     *out = NULL;
     if (!name)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening an address");
+        return iron__no_memory(err, "an address");
     status = iron__http_load(err);
     pthread_mutex_lock(&all.mutex);
     if (status == IRON_OK)
@@ -369,8 +358,6 @@ uint64_t iron__remote_bytes(const iron__remote *remote) { return remote->bytes; 
 bool iron__remote_has_ranges(const iron__remote *remote) { return remote->has_ranges; }
 
 uint64_t iron__remote_version(const iron__remote *remote) { return remote->version; }
-
-const char *iron__remote_library(void) { return iron__http_library(); }
 
 iron_status iron__remote_check_unchanged(iron__remote *remote, iron_error *err) {
     iron__exchange x = {.remote = remote, .kind = IRON_EXCHANGE_CHECK};
@@ -435,14 +422,12 @@ iron_status iron__remote_stream_open(iron__remote *remote, iron__remote_stream *
     *out = NULL;
     *fd = -1;
     if (!stream)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while opening %.120s",
-                          remote->name);
+        return iron__no_memory(err, remote->name);
     stream->remote = remote;
     if (pipe2(stream->fds, O_CLOEXEC) != 0) {
         code = errno;
         free(stream);
-        return iron__fail(err, IRON_E_IO, code, "cannot make a pipe for %.120s: %s", remote->name,
-                          strerror(code));
+        return iron__fail_path(err, "make a pipe for", remote->name, code);
     }
     fcntl(stream->fds[0], F_SETPIPE_SZ, PIPE_BYTES); /* smaller ones are slower, not wrong */
     code = iron__thread_start(&stream->thread, stream_main, stream);
@@ -462,9 +447,7 @@ iron_status iron__remote_stream_check(iron__remote_stream *stream, iron_error *e
     if (!stream->is_joined)
         pthread_join(stream->thread, NULL);
     stream->is_joined = true;
-    if (stream->status != IRON_OK && err)
-        *err = stream->error;
-    return stream->status;
+    return stream->status == IRON_OK ? IRON_OK : iron__fail_again(err, &stream->error);
 }
 
 void iron__remote_stream_close(iron__remote_stream *stream) {
@@ -482,22 +465,16 @@ void iron__remote_stream_close(iron__remote_stream *stream) {
 static iron_status page_url(const iron__remote *remote, const char *bucket, const char *prefix,
                             const char *token, char **url, iron_error *err) {
     char *coded_prefix = iron__s3_encode(prefix, false), *query = NULL;
-    char *coded_token = token ? iron__s3_encode(token, false) : NULL;
-    int length = -1;
+    char *coded_token = iron__s3_encode(token ? token : "", false);
 
-    *url = NULL;
-    if (coded_prefix && (!token || coded_token)) /* parameters in the order of their names */
-        length = asprintf(&query, "%s%s%slist-type=2&prefix=%s", token ? "continuation-token=" : "",
-                          token ? coded_token : "", token ? "&" : "", coded_prefix);
-    if (length >= 0)
-        *url = iron__s3_url(&remote->access, bucket, NULL, query);
-    if (length >= 0)
-        free(query);
+    if (coded_prefix && coded_token) /* parameters in the order of their names */
+        query = iron__print("%s%s%slist-type=2&prefix=%s", token ? "continuation-token=" : "",
+                            coded_token, token ? "&" : "", coded_prefix);
+    *url = query ? iron__s3_url(&remote->access, bucket, NULL, query) : NULL;
+    free(query);
     free(coded_prefix);
     free(coded_token);
-    return *url ? IRON_OK
-                : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
-                             remote->name);
+    return *url ? IRON_OK : iron__no_memory(err, remote->name);
 }
 
 /* Reads all pages. */
@@ -510,8 +487,7 @@ static iron_status read_pages(iron__remote *remote, iron__s3_page *page, iron_er
     IRON_TRY(iron__s3_split(remote->name, bucket, &prefix, err));
     x.to = malloc(x.room);
     if (!x.to)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
-                          remote->name);
+        return iron__no_memory(err, remote->name);
     do {
         size_t before = page->count;
         char *url;
@@ -547,10 +523,9 @@ static iron_status name_keys(const iron__remote *remote, iron__s3_page *page, ch
     for (size_t k = 0; k < page->count; k++) {
         if (page->keys[k][strlen(page->keys[k]) - 1] == '/')
             continue;
-        if (asprintf(&names[*count], "s3://%.*s/%s", (int)bucket, remote->name + 5, page->keys[k]) <
-            0)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing %.120s",
-                              remote->name);
+        names[*count] = iron__print("s3://%.*s/%s", (int)bucket, remote->name + 5, page->keys[k]);
+        if (!names[*count])
+            return iron__no_memory(err, remote->name);
         (*count)++;
     }
     return IRON_OK;
@@ -569,7 +544,7 @@ iron_status iron__remote_list(const char *prefix, char ***names, size_t *count, 
                  "%.120s: folders cannot be listed over HTTP; name the files", prefix);
     name = iron__remote_name(prefix);
     if (!name)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing objects");
+        return iron__no_memory(err, "a list of objects");
     pthread_mutex_lock(&all.mutex);
     status = create_remote(name, &remote, err);
     pthread_mutex_unlock(&all.mutex);
@@ -577,9 +552,7 @@ iron_status iron__remote_list(const char *prefix, char ***names, size_t *count, 
         status = read_pages(remote, &page, err);
     if (status == IRON_OK) {
         *names = calloc(page.count ? page.count : 1, sizeof **names);
-        status = *names ? name_keys(remote, &page, *names, count, err)
-                        : iron__fail(err, IRON_E_NOMEM, ENOMEM,
-                                     "out of memory while listing %.120s", name);
+        status = *names ? name_keys(remote, &page, *names, count, err) : iron__no_memory(err, name);
     }
     if (status != IRON_OK && *names) {
         for (size_t k = 0; k < *count; k++)

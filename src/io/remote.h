@@ -59,7 +59,4 @@ void iron__remote_stream_close(iron__remote_stream *stream);
  * iron__remote_open, from malloc. */
 iron_status iron__remote_list(const char *prefix, char ***names, size_t *count, iron_error *err);
 
-/* Whether libcurl can be loaded, and its version, for iron info; NULL: it cannot. */
-const char *iron__remote_library(void);
-
 #endif

@@ -167,6 +167,28 @@ static unsigned char *take_memory(uint64_t bytes, bool is_urgent) {
     return data;
 }
 
+/* Adds a block to those of the cache; NULL: as take_memory says. */
+static block *make_block(iron__remote *remote, uint64_t at, uint64_t bytes, block_state state,
+                         bool is_urgent) {
+    unsigned char *data = take_memory(bytes, is_urgent);
+    block *b = data ? calloc(1, sizeof *b) : NULL;
+
+    if (!b) {
+        cache.bytes -= data ? room_of(bytes) : 0;
+        free(data);
+        return NULL;
+    }
+    *b = (block){.next = cache.blocks,
+                 .remote = remote,
+                 .at = at,
+                 .bytes = bytes,
+                 .data = data,
+                 .state = state,
+                 .used = cache.count++};
+    cache.blocks = b;
+    return b;
+}
+
 static block *find_block(const iron__remote *remote, uint64_t at) {
     for (block *b = cache.blocks; b; b = b->next)
         if (b->remote == remote && at >= b->at && at - b->at < b->bytes)
@@ -187,7 +209,6 @@ static void wake_thread(void) {
  * the end of `unit`, as far as the object goes and no other block is in the way. */
 static block *add_block(iron__remote *remote, uint64_t at, uint64_t unit, bool is_urgent) {
     uint64_t first = at - at % UNIT_BYTES, last = at - at % unit + (unit - 1);
-    unsigned char *data;
     block *b;
 
     if (last - first >= BLOCK_BYTES)
@@ -202,25 +223,11 @@ static block *add_block(iron__remote *remote, uint64_t at, uint64_t unit, bool i
         if (b->at > at && b->at <= last)
             last = b->at - 1;
     }
-    data = take_memory(last - first + 1, is_urgent);
-    b = data ? calloc(1, sizeof *b) : NULL;
-    if (!b) {
-        if (data) {
-            free(data);
-            cache.bytes -= room_of(last - first + 1);
-        }
-        return NULL;
+    b = make_block(remote, first, last - first + 1, QUEUED, is_urgent);
+    if (b) {
+        cache.queued++;
+        wake_thread();
     }
-    *b = (block){.next = cache.blocks,
-                 .remote = remote,
-                 .at = first,
-                 .bytes = last - first + 1,
-                 .data = data,
-                 .state = QUEUED,
-                 .used = cache.count++};
-    cache.blocks = b;
-    cache.queued++;
-    wake_thread();
     return b;
 }
 
@@ -343,28 +350,16 @@ static void set_up(void) {
 }
 
 void iron__remote_cache_add(iron__remote *remote, const void *data, size_t bytes) {
-    unsigned char *memory;
     block *b;
 
     if (bytes == 0)
         return;
     pthread_once(&cache_once, set_up);
     pthread_mutex_lock(&cache_mutex);
-    memory = take_memory(bytes, false);
-    b = memory ? calloc(1, sizeof *b) : NULL;
+    b = make_block(remote, 0, bytes, READY, false);
     if (b) {
-        memcpy(memory, data, bytes);
-        *b = (block){.next = cache.blocks,
-                     .remote = remote,
-                     .bytes = bytes,
-                     .data = memory,
-                     .state = READY,
-                     .read = bytes, /* makes room when it is needed: many files may be opened */
-                     .used = cache.count++};
-        cache.blocks = b;
-    } else if (memory) {
-        free(memory);
-        cache.bytes -= room_of(bytes);
+        memcpy(b->data, data, bytes);
+        b->read = bytes; /* makes room when it is needed: many files may be opened */
     }
     pthread_mutex_unlock(&cache_mutex);
 }
@@ -409,6 +404,16 @@ static struct iron__remote_cursor *move_cursor(iron__remote *remote, uint64_t at
     return c;
 }
 
+/* Queues what is missing of bytes at ... end-1; false: there is no room. `is_urgent`: a reader
+ * waits for the first of them. */
+static bool queue_range(iron__remote *remote, uint64_t at, uint64_t end, uint64_t unit,
+                        bool is_urgent) {
+    for (block *b; at < end; at = b->at + b->bytes, is_urgent = false)
+        if (!(b = find_block(remote, at)) && !(b = add_block(remote, at, unit, is_urgent)))
+            return false;
+    return true;
+}
+
 /* Queues what the read needs, then what comes after it. */
 static void queue_blocks(iron__remote *remote, uint64_t at, uint64_t end, uint64_t run,
                          uint64_t next) {
@@ -416,29 +421,12 @@ static void queue_blocks(iron__remote *remote, uint64_t at, uint64_t end, uint64
 
     while (unit < BLOCK_BYTES && unit < (ahead > end - at ? ahead : end - at))
         unit *= 2;
-    for (uint64_t pos = at; pos < end;) {
-        block *b = find_block(remote, pos);
-
-        if (!b && !(b = add_block(remote, pos, unit, pos == at)))
-            return;
-        pos = b->at + b->bytes;
-    }
+    if (!queue_range(remote, at, end, unit, true))
+        return;
     if (next > end)
         end = next;
     ahead = remote->bytes - end < ahead ? remote->bytes : end + ahead;
-    for (uint64_t pos = end; pos < ahead;) {
-        block *b = find_block(remote, pos);
-
-        if (!b && !(b = add_block(remote, pos, unit, false)))
-            return;
-        pos = b->at + b->bytes;
-    }
-}
-
-static void wait_for_change(void) {
-    struct timespec until = iron__deadline_after(WAIT_NS);
-
-    (void)pthread_cond_timedwait(&cache_done, &cache_mutex, &until);
+    (void)queue_range(remote, end, ahead, unit, false);
 }
 
 /* The reader was cancelled: what is fetched for it is given up. */
@@ -457,26 +445,21 @@ static void abandon(const iron__remote *remote) {
     }
 }
 
-static iron_status fail_cancelled(const iron__remote *remote, iron_error *err) {
-    return iron__fail(err, IRON_E_CANCELLED, 0, "reading %.120s was cancelled", remote->name);
-}
-
 /* Waits until the block with this byte is ready, and pins it. */
 static iron_status wait_for_block(iron__remote *remote, uint64_t at, const atomic_bool *stop,
                                   block **out, iron_error *err) {
     for (;;) {
         block *b = find_block(remote, at);
-        bool is_stopped = (stop && atomic_load(stop)) || atomic_load(&cache.is_ending);
+        struct timespec until;
 
-        if (is_stopped) {
+        if ((stop && atomic_load(stop)) || atomic_load(&cache.is_ending)) {
             abandon(remote);
-            return fail_cancelled(remote, err);
+            IRON_FAIL(err, IRON_E_CANCELLED, "reading %.120s was cancelled", remote->name);
         }
         if (!b) { /* given up for another reader, or no room at first */
             b = add_block(remote, at, UNIT_BYTES, true);
             if (!b && errno == ENOMEM)
-                return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while reading %.120s",
-                                  remote->name);
+                return iron__no_memory(err, remote->name);
         }
         if (b && b->state == READY) {
             b->pins++;
@@ -484,24 +467,23 @@ static iron_status wait_for_block(iron__remote *remote, uint64_t at, const atomi
             return IRON_OK;
         }
         if (b && b->state == BROKEN) {
-            iron_status status = b->error.status;
+            iron_error why = b->error;
 
-            if (status != IRON_E_CANCELLED) {
-                if (err)
-                    *err = b->error;
+            if (why.status != IRON_E_CANCELLED) {
                 if (b->waiters == 0)
                     free_block(b);
-                return status;
+                return iron__fail_again(err, &why);
             }
             b->state = QUEUED; /* it was given up before this reader came */
             cache.queued++;
             wake_thread();
         }
-        if (b)
+        if (b) {
             b->is_abandoned = false;
-        if (b)
             b->waiters++;
-        wait_for_change();
+        }
+        until = iron__deadline_after(WAIT_NS);
+        (void)pthread_cond_timedwait(&cache_done, &cache_mutex, &until);
         if (b)
             b->waiters--;
     }
@@ -530,8 +512,7 @@ iron_status iron__remote_read(iron__remote *remote, uint64_t at, void *to, size_
     pthread_mutex_lock(&cache_mutex);
     cursor = move_cursor(remote, at, want);
     if (!cursor)
-        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while reading %.120s",
-                            remote->name);
+        status = iron__no_memory(err, remote->name);
     while (status == IRON_OK && done < want) {
         block *b = NULL;
         size_t part;
@@ -554,9 +535,7 @@ iron_status iron__remote_read(iron__remote *remote, uint64_t at, void *to, size_
     }
     pthread_mutex_unlock(&cache_mutex);
     if (status == IRON_OK && atomic_load(&remote->is_changed))
-        status = iron__fail(err, IRON_E_IO, 0,
-                            "%.120s changed while being read; read it again when it is complete",
-                            remote->name);
+        status = iron__remote_fail_changed(remote, err);
     if (status == IRON_OK)
         *got = done;
     return status;

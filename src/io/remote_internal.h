@@ -114,7 +114,6 @@ typedef struct iron__http_request {
 
 /* Loads libcurl at the first call. */
 iron_status iron__http_load(iron_error *err);
-const char *iron__http_library(void);
 
 /* A connection serves one request at a time, and keeps its sockets open for the next one. */
 typedef struct iron__http_connection iron__http_connection;
@@ -230,6 +229,9 @@ typedef struct iron__exchange {
     bool is_odd;      /* the response is not what was asked for */
     iron__http_response response;
 } iron__exchange;
+
+/* The error for an object that is not the version that was opened any more. */
+iron_status iron__remote_fail_changed(iron__remote *remote, iron_error *err);
 
 /* Runs an exchange, with retries. IRON_E_CANCELLED: nobody wants it any more. */
 iron_status iron__exchange_run(iron__exchange *x, iron_error *err);

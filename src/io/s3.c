@@ -13,10 +13,12 @@
  */
 #include "io/remote_internal.h"
 
+#include "core/array.h"
 #include "core/fail.h"
+#include "core/json.h"
+#include "core/memory.h"
 #include "core/sha256.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,57 +54,20 @@ static void write_hex(const unsigned char digest[32], char hex[65]) {
         snprintf(hex + 2 * (size_t)k, 3, "%02x", digest[k]);
 }
 
-/* Text that grows; `text` is NULL after a failed allocation, and stays so. */
-typedef struct buffer {
-    char *text;
-    size_t length, room;
-    bool has_failed;
-} buffer;
-
-static void add_bytes(buffer *b, const char *text, size_t length) {
-    if (b->has_failed)
-        return;
-    if (b->room - b->length < length + 1) {
-        size_t room = 2 * b->room + length + 64;
-        char *larger = realloc(b->text, room);
-
-        if (!larger) {
-            free(b->text);
-            *b = (buffer){.has_failed = true};
-            return;
-        }
-        b->text = larger;
-        b->room = room;
-    }
-    memcpy(b->text + b->length, text, length);
-    b->length += length;
-    b->text[b->length] = '\0';
-}
-
-static void add(buffer *b, const char *text) { add_bytes(b, text, strlen(text)); }
-
-static void add_encoded(buffer *b, const char *text, bool is_path) {
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        bool is_plain = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-                        (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
-        char code[4];
-
-        if (is_plain || (is_path && c == '/')) {
-            add_bytes(b, text, 1);
-        } else {
-            snprintf(code, sizeof code, "%%%02X", c);
-            add(b, code);
-        }
-    }
-}
-
 char *iron__s3_encode(const char *text, bool is_path) {
-    buffer b = {0};
+    static const char plain[] =
+        "/ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+    char *coded = malloc(3 * strlen(text) + 1), *to = coded;
 
-    add(&b, "");
-    add_encoded(&b, text, is_path);
-    return b.text;
+    for (; coded && *text; text++) {
+        if (strchr(plain + !is_path, *text))
+            *to++ = *text;
+        else
+            to += sprintf(to, "%%%02X", (unsigned char)*text);
+    }
+    if (coded)
+        *to = '\0';
+    return coded;
 }
 
 /* Signatures. */
@@ -111,90 +76,78 @@ char *iron__s3_encode(const char *text, bool is_path) {
 /* SHA-256 of an empty body. */
 #define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-static void add_names(buffer *b, const iron__s3_signing *s) {
-    for (unsigned k = 0; k < s->count; k++) {
-        add(b, k > 0 ? ";" : "");
-        add(b, s->headers[k].name);
+static void write_names(FILE *to, const iron__s3_signing *s) {
+    for (unsigned k = 0; k < s->count; k++)
+        fprintf(to, "%s%s", k > 0 ? ";" : "", s->headers[k].name);
+}
+
+/* Ends a text in memory, which is NULL if memory is short. */
+static void end_text(FILE *to, char **text) {
+    bool is_whole = to && !ferror(to);
+
+    if (!to || fclose(to) != 0 || !is_whole) {
+        free(*text);
+        *text = NULL;
     }
 }
 
 /* The hash of the canonical request; false: out of memory. */
 static bool hash_request(const iron__s3_signing *s, char hex[65]) {
     unsigned char digest[32];
-    buffer b = {0};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *to = open_memstream(&text, &length);
 
-    add(&b, "GET\n");
-    add(&b, s->path);
-    add(&b, "\n");
-    add(&b, s->query);
-    add(&b, "\n");
-    for (unsigned k = 0; k < s->count; k++) {
-        add(&b, s->headers[k].name);
-        add(&b, ":");
-        add(&b, s->headers[k].value);
-        add(&b, "\n");
+    if (to) {
+        fprintf(to, "GET\n%s\n%s\n", s->path, s->query);
+        for (unsigned k = 0; k < s->count; k++)
+            fprintf(to, "%s:%s\n", s->headers[k].name, s->headers[k].value);
+        fputc('\n', to);
+        write_names(to, s);
+        fputs("\n" EMPTY_HASH, to);
     }
-    add(&b, "\n");
-    add_names(&b, s);
-    add(&b, "\n" EMPTY_HASH);
-    if (b.has_failed)
+    end_text(to, &text);
+    if (!text)
         return false;
-    iron__sha256(b.text, b.length, digest);
+    iron__sha256(text, length, digest);
     write_hex(digest, hex);
-    free(b.text);
+    free(text);
     return true;
 }
 
 /* The key of the day, region and service signs the text. */
 static bool sign_text(const iron__s3_signing *s, const char *day, const char *text, char hex[65]) {
     const char *const parts[] = {day, s->region, SERVICE, "aws4_request", text};
+    char *first = iron__print("AWS4%s", s->secret);
     unsigned char key[32];
-    buffer first = {0};
-    bool is_done;
+    bool is_done = first && hmac(first, strlen(first), day, strlen(day), key);
 
-    add(&first, "AWS4");
-    add(&first, s->secret);
-    is_done = !first.has_failed;
-    for (unsigned k = 0; is_done && k < 5; k++)
-        is_done = k == 0 ? hmac(first.text, first.length, parts[k], strlen(parts[k]), key)
-                         : hmac(key, sizeof key, parts[k], strlen(parts[k]), key);
-    free(first.text);
+    for (unsigned k = 1; is_done && k < 5; k++)
+        is_done = hmac(key, sizeof key, parts[k], strlen(parts[k]), key);
+    free(first);
     if (is_done)
         write_hex(key, hex);
     return is_done;
 }
 
 char *iron__s3_authorization(const iron__s3_signing *s) {
-    buffer scope = {0}, text = {0}, line = {0};
-    char day[9], hash[65], signature[65];
+    char *scope = iron__print("%.8s/%s/" SERVICE "/aws4_request", s->time, s->region);
+    char day[9], hash[65], signature[65], *text = NULL, *line = NULL;
+    size_t length = 0;
+    FILE *to = NULL;
 
     snprintf(day, sizeof day, "%.8s", s->time);
-    add(&scope, day);
-    add(&scope, "/");
-    add(&scope, s->region);
-    add(&scope, "/" SERVICE "/aws4_request");
-    if (scope.has_failed || !hash_request(s, hash))
-        goto done;
-    add(&text, "AWS4-HMAC-SHA256\n");
-    add(&text, s->time);
-    add(&text, "\n");
-    add(&text, scope.text);
-    add(&text, "\n");
-    add(&text, hash);
-    if (text.has_failed || !sign_text(s, day, text.text, signature))
-        goto done;
-    add(&line, "AWS4-HMAC-SHA256 Credential=");
-    add(&line, s->key);
-    add(&line, "/");
-    add(&line, scope.text);
-    add(&line, ",SignedHeaders=");
-    add_names(&line, s);
-    add(&line, ",Signature=");
-    add(&line, signature);
-done:
-    free(scope.text);
-    free(text.text);
-    return line.text;
+    if (scope && hash_request(s, hash))
+        text = iron__print("AWS4-HMAC-SHA256\n%s\n%s\n%s", s->time, scope, hash);
+    if (text && sign_text(s, day, text, signature) && (to = open_memstream(&line, &length))) {
+        fprintf(to, "AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=", s->key, scope);
+        write_names(to, s);
+        fprintf(to, ",Signature=%s", signature);
+        end_text(to, &line);
+    }
+    free(scope);
+    free(text);
+    return line;
 }
 
 /* "http://host:port/path?query": the host as libcurl sends it, without the scheme's own port. */
@@ -213,15 +166,6 @@ static bool split_url(const char *url, char **host, char **path, const char **qu
     *path = at[0] == '/' ? strndup(at, mark ? (size_t)(mark - at) : strlen(at)) : strdup("/");
     *query = mark ? mark + 1 : "";
     return *host && *path;
-}
-
-static char *join(const char *name, const char *value) {
-    buffer b = {0};
-
-    add(&b, name);
-    add(&b, ": ");
-    add(&b, value);
-    return b.text;
 }
 
 iron_status iron__s3_sign(const iron__s3_access *access, const char *url, time_t now,
@@ -250,9 +194,9 @@ iron_status iron__s3_sign(const iron__s3_access *access, const char *url, time_t
         authorization = iron__s3_authorization(&signing);
     }
     if (authorization) {
-        lines[(*count)++] = join("Authorization", authorization);
+        lines[(*count)++] = iron__print("Authorization: %s", authorization);
         for (unsigned k = 1; k < signing.count; k++)
-            lines[(*count)++] = join(headers[k].name, headers[k].value);
+            lines[(*count)++] = iron__print("%s: %s", headers[k].name, headers[k].value);
     }
     for (unsigned k = 0; k < *count; k++)
         is_done = is_done && lines[k];
@@ -264,7 +208,7 @@ iron_status iron__s3_sign(const iron__s3_access *access, const char *url, time_t
     for (unsigned k = 0; k < *count; k++)
         free(lines[k]);
     *count = 0;
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while signing a request");
+    return iron__no_memory(err, "a signed request");
 }
 
 /* Addresses. */
@@ -290,36 +234,24 @@ iron_status iron__s3_split(const char *name, char bucket[64], const char **key, 
 char *iron__s3_url(const iron__s3_access *access, const char *bucket, const char *key,
                    const char *query) {
     bool has_path_style = access->endpoint || strchr(bucket, '.') || strchr(bucket, '_');
-    buffer b = {0};
+    char *coded = iron__s3_encode(key ? key : "", true), *server, *url = NULL;
 
-    if (access->endpoint) {
-        size_t length = strlen(access->endpoint);
-
-        while (length > 0 && access->endpoint[length - 1] == '/')
-            length--;
-        add_bytes(&b, access->endpoint, length);
-    } else {
-        add(&b, "https://");
-        add(&b, has_path_style ? "" : bucket);
-        add(&b, has_path_style ? "s3." : ".s3.");
-        add(&b, access->region);
-        add(&b, strncmp(access->region, "cn-", 3) == 0 ? ".amazonaws.com.cn" : ".amazonaws.com");
-    }
-    if (has_path_style) {
-        add(&b, "/");
-        add(&b, bucket);
-    }
-    if (key) {
-        add(&b, "/");
-        add_encoded(&b, key, true);
-    } else if (!has_path_style) {
-        add(&b, "/");
-    }
-    if (query) {
-        add(&b, "?");
-        add(&b, query);
-    }
-    return b.text;
+    if (access->endpoint)
+        server = strdup(access->endpoint);
+    else
+        server = iron__print("https://%s%s.%s%s", has_path_style ? "" : bucket,
+                             has_path_style ? "s3" : ".s3", access->region,
+                             strncmp(access->region, "cn-", 3) == 0 ? ".amazonaws.com.cn"
+                                                                    : ".amazonaws.com");
+    for (size_t end = server ? strlen(server) : 0; end > 0 && server[end - 1] == '/'; end--)
+        server[end - 1] = '\0';
+    if (coded && server)
+        url = iron__print("%s%s%s%s%s%s%s", server, has_path_style ? "/" : "",
+                          has_path_style ? bucket : "", key || !has_path_style ? "/" : "", coded,
+                          query ? "?" : "", query ? query : "");
+    free(coded);
+    free(server);
+    return url;
 }
 
 /* Credentials. */
@@ -349,14 +281,11 @@ static char *setting(char *line, const char *name) {
     return equals[0] ? equals : NULL;
 }
 
-/* Keeps a setting that is not known yet. False: out of memory. */
-static bool take_setting(char *line, const char *name, char **to) {
-    char *value = *to ? NULL : setting(line, name);
-
-    if (!value)
-        return true;
-    *to = strdup(value);
-    return *to != NULL;
+/* Keeps a value that is not known yet; NULL: there is none. False: out of memory. */
+static bool keep(const char *value, char **to) {
+    if (value && !*to)
+        *to = strdup(value);
+    return !value || *to;
 }
 
 /* Whether a line begins the profile's section: [name], or in the config file [profile name]. */
@@ -388,11 +317,11 @@ static bool read_profile(const char *path, const char *profile, iron__s3_access 
             is_in = is_section(line, profile);
             *is_found = *is_found || is_in;
         } else if (is_in) {
-            is_done = take_setting(line, "aws_access_key_id", &here.key) &&
-                      take_setting(line, "aws_secret_access_key", &here.secret) &&
-                      take_setting(line, "aws_session_token", &here.token) &&
-                      take_setting(line, "region", &here.region) &&
-                      take_setting(line, "endpoint_url", &here.endpoint);
+            is_done = keep(setting(line, "aws_access_key_id"), &here.key) &&
+                      keep(setting(line, "aws_secret_access_key"), &here.secret) &&
+                      keep(setting(line, "aws_session_token"), &here.token) &&
+                      keep(setting(line, "region"), &here.region) &&
+                      keep(setting(line, "endpoint_url"), &here.endpoint);
         }
     }
     free(line);
@@ -414,26 +343,12 @@ static bool read_profile(const char *path, const char *profile, iron__s3_access 
 /* Reads ~/.aws/NAME, or the file that the variable names. False: out of memory. */
 static bool read_file(const char *named, const char *name, const char *profile,
                       iron__s3_access *access, bool *is_found) {
-    const char *path = variable(named), *home = variable("HOME");
-    char *made = NULL;
-    bool is_done;
+    const char *given = variable(named), *home = variable("HOME");
+    char *path = given ? strdup(given) : home ? iron__print("%s/.aws/%s", home, name) : NULL;
+    bool is_done = path ? read_profile(path, profile, access, is_found) : !given && !home;
 
-    if (!path && !home)
-        return true;
-    if (!path && asprintf(&made, "%s/.aws/%s", home, name) < 0)
-        return false;
-    is_done = read_profile(path ? path : made, profile, access, is_found);
-    free(made);
+    free(path);
     return is_done;
-}
-
-static bool copy_variable(const char *name, char **to) {
-    const char *value = *to ? NULL : variable(name);
-
-    if (!value)
-        return true;
-    *to = strdup(value);
-    return *to != NULL;
 }
 
 /* A line break in a value would end the header that it is sent in. */
@@ -472,13 +387,13 @@ iron_status iron__s3_access_load(iron__s3_access *access, iron_error *err) {
 
     *access = (iron__s3_access){.key = NULL};
     if (variable("AWS_ACCESS_KEY_ID") && variable("AWS_SECRET_ACCESS_KEY"))
-        is_done = copy_variable("AWS_ACCESS_KEY_ID", &access->key) &&
-                  copy_variable("AWS_SECRET_ACCESS_KEY", &access->secret) &&
-                  copy_variable("AWS_SESSION_TOKEN", &access->token);
-    is_done = is_done && copy_variable("AWS_REGION", &access->region) &&
-              copy_variable("AWS_DEFAULT_REGION", &access->region) &&
-              copy_variable("AWS_ENDPOINT_URL_S3", &access->endpoint) &&
-              copy_variable("AWS_ENDPOINT_URL", &access->endpoint) &&
+        is_done = keep(variable("AWS_ACCESS_KEY_ID"), &access->key) &&
+                  keep(variable("AWS_SECRET_ACCESS_KEY"), &access->secret) &&
+                  keep(variable("AWS_SESSION_TOKEN"), &access->token);
+    is_done = is_done && keep(variable("AWS_REGION"), &access->region) &&
+              keep(variable("AWS_DEFAULT_REGION"), &access->region) &&
+              keep(variable("AWS_ENDPOINT_URL_S3"), &access->endpoint) &&
+              keep(variable("AWS_ENDPOINT_URL"), &access->endpoint) &&
               read_file("AWS_SHARED_CREDENTIALS_FILE", "credentials", profile, access, &is_found) &&
               read_file("AWS_CONFIG_FILE", "config", profile, access, &is_found);
     if (is_done && !access->region)
@@ -522,8 +437,6 @@ static bool span_is(span s, const char *text) {
     return s.bytes == strlen(text) && memcmp(s.at, text, s.bytes) == 0;
 }
 
-static bool is_name_byte(char c) { return c > ' ' && !strchr("<>/=\"'&", c); }
-
 /* Goes behind `text`; false: it does not come. */
 static bool skip_past(xml *x, const char *text) {
     char *found =
@@ -532,12 +445,6 @@ static bool skip_past(xml *x, const char *text) {
     if (found)
         x->at = found + strlen(text);
     return found != NULL;
-}
-
-static bool starts(const xml *x, const char *text) {
-    size_t length = strlen(text);
-
-    return (size_t)(x->end - x->at) >= length && memcmp(x->at, text, length) == 0;
 }
 
 /* Reads attributes up to the end of a start tag. */
@@ -564,7 +471,7 @@ static xml_event next_event(xml *x, span *text, span *name) {
     const char *open;
     bool is_end;
 
-    if (x->depth == 0 && starts(x, "<?") && !skip_past(x, "?>"))
+    if (x->depth == 0 && x->end - x->at >= 2 && memcmp(x->at, "<?", 2) == 0 && !skip_past(x, "?>"))
         return XML_BAD;
     *text = (span){x->at, 0};
     open = x->at < x->end ? memchr(x->at, '<', (size_t)(x->end - x->at)) : NULL;
@@ -578,7 +485,7 @@ static xml_event next_event(xml *x, span *text, span *name) {
     is_end = x->at < x->end && *x->at == '/';
     x->at += is_end;
     name->at = x->at;
-    while (x->at < x->end && is_name_byte(*x->at))
+    while (x->at<x->end && * x->at> ' ' && !strchr("<>/=\"'&", *x->at))
         x->at++;
     name->bytes = (size_t)(x->at - name->at);
     if (name->bytes == 0 || *name->at == '!' || *name->at == '?')
@@ -608,36 +515,8 @@ static bool enter(xml *x, span name, bool *is_empty) {
     return true;
 }
 
-/* Appends a character as UTF-8; false: there is no such character. */
-static bool add_character(buffer *b, uint32_t c) {
-    char utf8[4];
-
-    if (c == 0 || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000))
-        return false;
-    if (c < 0x80) {
-        utf8[0] = (char)c;
-        add_bytes(b, utf8, 1);
-    } else if (c < 0x800) {
-        utf8[0] = (char)(0xC0 | c >> 6);
-        utf8[1] = (char)(0x80 | (c & 0x3F));
-        add_bytes(b, utf8, 2);
-    } else if (c < 0x10000) {
-        utf8[0] = (char)(0xE0 | c >> 12);
-        utf8[1] = (char)(0x80 | (c >> 6 & 0x3F));
-        utf8[2] = (char)(0x80 | (c & 0x3F));
-        add_bytes(b, utf8, 3);
-    } else {
-        utf8[0] = (char)(0xF0 | c >> 18);
-        utf8[1] = (char)(0x80 | (c >> 12 & 0x3F));
-        utf8[2] = (char)(0x80 | (c >> 6 & 0x3F));
-        utf8[3] = (char)(0x80 | (c & 0x3F));
-        add_bytes(b, utf8, 4);
-    }
-    return true;
-}
-
-/* "&amp;", "&#38;" or "&#x26;": appends the character; returns the length, 0 if it is not valid. */
-static size_t add_entity(buffer *b, span s) {
+/* "&amp;", "&#38;" or "&#x26;": writes the character; returns the length, 0 if it is not valid. */
+static size_t decode_entity(span s, char **to) {
     static const struct {
         const char *text;
         char character;
@@ -650,7 +529,7 @@ static size_t add_entity(buffer *b, span s) {
         size_t length = strlen(named[k].text);
 
         if (s.bytes >= length && memcmp(s.at, named[k].text, length) == 0) {
-            add_bytes(b, &named[k].character, 1);
+            *(*to)++ = named[k].character;
             return length;
         }
     }
@@ -665,46 +544,40 @@ static size_t add_entity(buffer *b, span s) {
             return 0;
         value = value * base + (uint32_t)(digit - digits);
     }
-    if (k >= s.bytes || s.at[k] != ';' || k == (base == 16 ? 3u : 2u))
+    if (k >= s.bytes || s.at[k] != ';' || k == (base == 16 ? 3u : 2u) || value == 0 ||
+        value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
         return 0;
-    return add_character(b, value) ? k + 1 : 0;
+    *to += iron__utf8_put(value, *to);
+    return k + 1;
 }
 
-/* The text of an element; NULL: not valid, or out of memory. */
+/* The text of an element, which is never longer than it is written; NULL: not valid, or out of
+ * memory. */
 static char *decode_text(span s) {
-    buffer b = {0};
+    char *text = malloc(s.bytes + 1), *to = text;
 
-    add(&b, "");
-    while (s.bytes > 0 && b.text) {
-        size_t used = 1;
-
-        if (s.at[0] == '\0')
-            used = 0;
-        else if (s.at[0] == '&')
-            used = add_entity(&b, s);
-        else
-            add_bytes(&b, s.at, 1);
+    for (size_t used; text && s.bytes > 0; s.at += used, s.bytes -= used) {
+        used = s.at[0] == '&' ? decode_entity(s, &to) : s.at[0] != '\0';
         if (used == 0) {
-            free(b.text);
+            free(text);
             return NULL;
         }
-        s.at += used;
-        s.bytes -= used;
+        if (s.at[0] != '&')
+            *to++ = s.at[0];
     }
-    return b.text;
+    if (text)
+        *to = '\0';
+    return text;
 }
 
 static bool add_key(iron__s3_page *page, char *key) {
-    if (page->count == page->room) {
-        size_t room = page->room ? 2 * page->room : 1024;
-        char **larger =
-            page->count < OBJECTS_MAX ? realloc(page->keys, room * sizeof *larger) : NULL;
+    char **keys = page->count < OBJECTS_MAX
+                      ? iron__array_grow(page->keys, page->count, &page->room, sizeof *keys)
+                      : NULL;
 
-        if (!larger)
-            return false;
-        page->keys = larger;
-        page->room = room;
-    }
+    if (!keys)
+        return false;
+    page->keys = keys;
     page->keys[page->count++] = key;
     return true;
 }

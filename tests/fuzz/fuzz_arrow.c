@@ -34,7 +34,8 @@ static iron_status fill(void *context, uint64_t index, iron__block *block, const
                         iron_error *err) {
     const opened *o = context;
 
-    return o->table->kind->decode(o->table, o->in, (size_t)index, true, block, stop, err);
+    (void)stop;
+    return o->table->kind->decode(o->table, o->in, (size_t)index, true, block, err);
 }
 
 /* Decodes a block, and compares it with what was read. */
@@ -44,15 +45,14 @@ static bool check_block(opened *o, size_t index, outcome *out) {
     iron_error err;
     bool is_good;
 
-    is_good = !fuzz_refused(t->kind->decode(t, o->in, index, true, &block, NULL, &err), &err);
+    is_good = !fuzz_refused(t->kind->decode(t, o->in, index, true, &block, &err), &err);
     if (is_good) {
         FUZZ_REQUIRE(block.bytes == iron__table_block_tokens(t, index) * out->width);
         FUZZ_REQUIRE(block.bytes == 0 ||
                      memcmp(block.data, out->all.data + t->blocks[index].first * out->width,
                             block.bytes) == 0);
         FUZZ_REQUIRE(t->blocks[index].first_row == out->all.place_count);
-        is_good =
-            !fuzz_refused(iron__table_row_starts(t, o->in, index, &out->all, NULL, &err), &err);
+        is_good = !fuzz_refused(iron__table_row_starts(t, o->in, index, &out->all, &err), &err);
     }
     iron__block_clear(&block);
     return is_good;
@@ -74,7 +74,7 @@ static void read_table(opened *o, outcome *out) {
     out->all.data = malloc(out->all.bytes ? out->all.bytes : 1); /* of exactly that size */
     FUZZ_REQUIRE(out->all.data);
     out->is_read = !fuzz_refused(
-        iron__table_read(t, o->in, &range, 0, out->all.data, (size_t)t->tokens, NULL, &err), &err);
+        iron__table_read(t, o->in, &range, 0, out->all.data, (size_t)t->tokens, &err), &err);
     for (size_t k = 0; k < t->block_count && out->is_read; k++)
         out->is_read = check_block(o, k, out);
     iron__blocks_destroy(range.cache);
@@ -86,14 +86,14 @@ static void read_table(opened *o, outcome *out) {
                      (k == 0 || out->all.places[k] >= out->all.places[k - 1]));
 }
 
-static void read_stream(iron__table_stream *s, iron__input *in, outcome *out) {
+static void read_stream(iron__table *s, iron__input *in, outcome *out) {
     bool has_ended = false;
     iron_error err;
 
     out->width = iron_dtype_bytes(s->dtype);
     out->is_read = true;
     while (!has_ended && out->is_read && out->all.bytes <= 4 * TOKENS_MAX && s->rows <= TOKENS_MAX)
-        out->is_read = !fuzz_refused(s->kind->next(s, in, &out->all, &has_ended, NULL, &err), &err);
+        out->is_read = !fuzz_refused(s->kind->next(s, in, &out->all, &has_ended, &err), &err);
     out->is_read = out->is_read && has_ended;
     out->rows = s->rows;
     FUZZ_REQUIRE(!out->is_read || out->all.place_count == s->rows);

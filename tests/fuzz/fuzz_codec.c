@@ -101,7 +101,7 @@ static bool read_parts(const iron__frames *frames, const iron__input *in, unsign
 
     for (uint64_t k = 0; k < iron__frames_block_count(frames) && is_good; k++) {
         block.bytes = 0;
-        is_good = !fuzz_refused(iron__frames_decode(frames, in, k, &block, NULL, &err), &err);
+        is_good = !fuzz_refused(iron__frames_decode(frames, in, k, &block, &err), &err);
         if (is_good) {
             FUZZ_REQUIRE(block.bytes == iron__frames_block_bytes(frames, k));
             memcpy(to, block.data, block.bytes);

@@ -374,7 +374,7 @@ static void check_rows(iron_source *source, const char *name, const expected *e)
     for (size_t k = 0; k < t->block_count; k++) {
         iron__block places = {.data = NULL};
 
-        FUZZ_REQUIRE(iron__table_row_starts(t, &in, k, &places, NULL, &err) == IRON_OK);
+        FUZZ_REQUIRE(iron__table_row_starts(t, &in, k, &places, &err) == IRON_OK);
         for (size_t p = 0; p < places.place_count; p++, row++)
             FUZZ_REQUIRE(row < e->rows && places.places[p] == e->starts[row]);
         iron__block_clear(&places);

@@ -24,8 +24,8 @@ static iron__input in = {.fd = -1};
 
 static iron_status fill(void *context, uint64_t index, iron__block *block, const atomic_bool *stop,
                         iron_error *err) {
-    (void)context;
-    return table->kind->decode(table, &in, (size_t)index, true, block, stop, err);
+    (void)context, (void)stop;
+    return table->kind->decode(table, &in, (size_t)index, true, block, err);
 }
 
 static uint64_t rows_of(size_t k) {
@@ -53,7 +53,7 @@ static void check_pieces(size_t k, const iron__block *whole, const iron__blocks_
     for (uint64_t at = 0; at < count; at += 1 + at) {
         size_t some = count - at < 100 ? (size_t)(count - at) : 100;
 
-        if (fuzz_refused(iron__table_read(table, &in, blocks, first + at, piece, some, NULL, &err),
+        if (fuzz_refused(iron__table_read(table, &in, blocks, first + at, piece, some, &err),
                          &err)) {
             FUZZ_REQUIRE(!whole); /* or it is direct, and refused in the same way */
             return;
@@ -71,7 +71,7 @@ static void check_block(size_t k, const iron__blocks_range *blocks) {
     if (tokens > VALUES_MAX || rows_of(k) > VALUES_MAX)
         return;
     is_refused = fuzz_refused(fill(NULL, k, &whole, NULL, &err), &err);
-    has_rows = !fuzz_refused(table->kind->decode(table, &in, k, false, &rows, NULL, &err), &err);
+    has_rows = !fuzz_refused(table->kind->decode(table, &in, k, false, &rows, &err), &err);
     FUZZ_REQUIRE(is_refused || (has_rows && whole.bytes == tokens * 4));
     if (has_rows)
         check_places(k, &rows);

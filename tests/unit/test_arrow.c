@@ -37,7 +37,8 @@ static iron_status fill_block(void *context, uint64_t index, iron__block *block,
                               const atomic_bool *stop, iron_error *err) {
     const iron__table *t = ((void **)context)[0];
 
-    return t->kind->decode(t, ((void **)context)[1], (size_t)index, true, block, stop, err);
+    (void)stop;
+    return t->kind->decode(t, ((void **)context)[1], (size_t)index, true, block, err);
 }
 
 /* Reads a table in one go, and each of its blocks, which must give the same. */
@@ -54,7 +55,7 @@ static void read_table(outcome *o, iron__table *t, iron__input *in) {
     assert_true(t->tokens < 1 << 24 && t->rows < 1 << 24);
     assert_ok(iron__blocks_create(1, &range.cache, err), err);
     assert_ok(iron__block_reserve(&o->all, (size_t)t->tokens * width, err), err);
-    o->status = iron__table_read(t, in, &range, 0, o->all.data, (size_t)t->tokens, NULL, err);
+    o->status = iron__table_read(t, in, &range, 0, o->all.data, (size_t)t->tokens, err);
     o->all.bytes = (size_t)t->tokens * width;
     for (size_t k = 0; k < t->block_count && o->status == IRON_OK; k++) {
         uint64_t tokens = iron__table_block_tokens(t, k);
@@ -62,13 +63,13 @@ static void read_table(outcome *o, iron__table *t, iron__input *in) {
 
         o->direct += t->blocks[k].is_direct;
         assert_int_equal(t->blocks[k].first_row, o->all.place_count);
-        o->status = t->kind->decode(t, in, k, true, &block, NULL, err);
+        o->status = t->kind->decode(t, in, k, true, &block, err);
         if (o->status == IRON_OK) {
             assert_int_equal(block.bytes, tokens * width);
             if (tokens)
                 assert_memory_equal(block.data, o->all.data + t->blocks[k].first * width,
                                     block.bytes);
-            o->status = iron__table_row_starts(t, in, k, &o->all, NULL, err);
+            o->status = iron__table_row_starts(t, in, k, &o->all, err);
         }
         iron__block_clear(&block);
     }
@@ -80,16 +81,16 @@ static void read_table(outcome *o, iron__table *t, iron__input *in) {
     iron__blocks_destroy(range.cache);
 }
 
-static void read_stream(outcome *o, iron__table_stream *s, iron__input *in) {
+static void read_stream(outcome *o, iron__table *s, iron__input *in) {
     bool has_ended = false;
 
     while (!has_ended && o->status == IRON_OK)
-        o->status = s->kind->next(s, in, &o->all, &has_ended, NULL, &o->err);
+        o->status = s->kind->next(s, in, &o->all, &has_ended, &o->err);
     o->tokens = o->all.bytes / iron_dtype_bytes(s->dtype);
     o->rows = s->rows;
     if (o->status == IRON_OK) {
         assert_int_equal(o->all.place_count, o->rows);
-        assert_int_equal(s->kind->next(s, in, &o->all, &has_ended, NULL, &o->err), IRON_OK);
+        assert_int_equal(s->kind->next(s, in, &o->all, &has_ended, &o->err), IRON_OK);
         assert_true(has_ended);
     }
 }

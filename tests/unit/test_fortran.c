@@ -66,11 +66,11 @@ typedef struct array_reader {
 static iron_status fill_tile(void *context, uint64_t index, iron__block *block,
                              const atomic_bool *stop, iron_error *err) {
     const iron__table *table = context;
-    iron__input in = {.path = name.path, .fd = -1};
+    iron__input in = {.path = name.path, .stop = stop, .fd = -1};
     iron_status status = iron__input_open(&in, err);
 
     if (status == IRON_OK)
-        status = table->kind->decode(table, &in, (size_t)index, true, block, stop, err);
+        status = table->kind->decode(table, &in, (size_t)index, true, block, err);
     iron__input_close(&in);
     return status;
 }
@@ -92,7 +92,8 @@ static void reader_close(array_reader *r) {
 
 static iron_status read_array(const array_reader *r, uint64_t first, void *to, size_t count,
                               iron_error *err) {
-    return iron__table_read(r->layout->table, NULL, &r->blocks, first, to, count, NULL, err);
+    return iron__table_read(r->layout->table, &(iron__input){.fd = -1}, &r->blocks, first, to,
+                            count, err);
 }
 
 static void assert_tokens(const array_reader *reader, const iron__format_layout *l, uint64_t first,

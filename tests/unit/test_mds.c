@@ -72,9 +72,9 @@ static iron_status decode_all(const opened *o, iron__block *out, iron_error *err
         size_t before = out->place_count;
         iron__block rows = {.data = NULL};
 
-        status = t->kind->decode(t, &o->file, k, true, out, NULL, err);
+        status = t->kind->decode(t, &o->file, k, true, out, err);
         if (status == IRON_OK) /* without tokens, rows are the same */
-            status = t->kind->decode(t, &o->file, k, false, &rows, NULL, err);
+            status = t->kind->decode(t, &o->file, k, false, &rows, err);
         if (status == IRON_OK) {
             assert_int_equal(rows.place_count, out->place_count - before);
             assert_int_equal(rows.bytes, 0);

@@ -82,7 +82,7 @@ static void check_rows(iron_source *s, size_t row_count) {
     assert_ok(iron__input_open(&in, &err), &err);
     for (size_t k = 0; k < t->block_count; k++) {
         assert_int_equal(t->blocks[k].first_row, places.place_count);
-        assert_ok(iron__table_row_starts(t, &in, k, &places, NULL, &err), &err);
+        assert_ok(iron__table_row_starts(t, &in, k, &places, &err), &err);
     }
     assert_int_equal(places.place_count, row_count);
     for (size_t k = 0; k < row_count; k++) {

@@ -3,19 +3,20 @@
  * test_replay.c: a file that can only be decompressed in order, read at any position: forwards,
  * backwards, by several threads, and after it was damaged.
  */
-#include "io/replay.h"
+#include "io/frames.h"
 
 #include "core/cpu.h"
 #include "core/memory.h"
 #include "core/thread_pool.h"
-#include "io/frames.h"
 #include "place.h"
 #include "support.h"
 
 #include <zlib.h>
 
-#define BYTES (5 * IRON_REPLAY_BLOCK_BYTES + 12345)
+#define BLOCK_BYTES ((size_t)1 << 20) /* of a block of what is decompressed */
+#define BYTES       (5 * BLOCK_BYTES + 12345)
 
+static const iron__input closed = {.fd = -1}; /* a replay opens the file itself */
 static file_name name;
 static unsigned char *plain;
 
@@ -45,25 +46,26 @@ static int tear_down(void **state) {
     return remove_place(state);
 }
 
-static iron__replay *open_replay(iron_error *err, iron_status expected) {
-    iron__replay *replay = NULL;
+static iron__frames *open_replay(iron_error *err, iron_status expected) {
+    iron__frames *replay = NULL;
     struct stat info;
     iron__input in = {.path = name.path, .fd = -1};
 
     assert_int_equal(stat(name.path, &info), 0);
     in.bytes = (uint64_t)info.st_size;
-    assert_int_equal(iron__replay_open(&in, IRON_CODEC_GZIP, NULL, &replay, err), expected);
+    assert_ok(iron__input_open(&in, err), err);
+    assert_int_equal(iron__frames_open_any(&in, IRON_CODEC_GZIP, &replay, err), expected);
+    iron__input_close(&in);
     return replay;
 }
 
-static void check_block(iron__replay *replay, uint64_t index) {
+static void check_block(iron__frames *replay, uint64_t index) {
     iron__block block = {.data = NULL};
-    size_t first = (size_t)index * IRON_REPLAY_BLOCK_BYTES;
-    size_t bytes =
-        BYTES - first < IRON_REPLAY_BLOCK_BYTES ? BYTES - first : IRON_REPLAY_BLOCK_BYTES;
+    size_t first = (size_t)index * BLOCK_BYTES;
+    size_t bytes = BYTES - first < BLOCK_BYTES ? BYTES - first : BLOCK_BYTES;
     iron_error err;
 
-    assert_ok(iron__replay_decode(replay, index, &block, NULL, &err), &err);
+    assert_ok(iron__frames_decode(replay, &closed, index, &block, &err), &err);
     assert_int_equal(block.bytes, bytes);
     assert_memory_equal(block.data, plain + first, bytes);
     iron__block_clear(&block);
@@ -72,28 +74,28 @@ static void check_block(iron__replay *replay, uint64_t index) {
 static void any_order(void **state) {
     static const uint64_t order[] = {3, 0, 1, 2, 5, 4, 0, 5, 5, 2};
     iron_error err;
-    iron__replay *replay = open_replay(&err, IRON_OK);
+    iron__frames *replay = open_replay(&err, IRON_OK);
 
     (void)state;
-    assert_int_equal(iron__replay_bytes(replay), BYTES);
+    assert_int_equal(iron__frames_bytes(replay), BYTES);
     for (size_t k = 0; k < COUNT(order); k++)
         check_block(replay, order[k]);
-    iron__replay_close(replay);
+    iron__frames_close(replay);
 }
 
 /* More blocks than are kept, in places that are far from one another, forwards and back. */
 static void several_places(void **state) {
     uint64_t count = 4 * (uint64_t)iron__cpu_threads() + 12, far = count - 4;
-    unsigned char *data = grab(IRON_REPLAY_BLOCK_BYTES);
+    unsigned char *data = grab(BLOCK_BYTES);
     iron__block block = {.data = NULL};
     gzFile file = gzopen(name.path, "wb1");
-    iron__replay *replay;
+    iron__frames *replay;
     iron_error err;
 
     (void)state;
     for (uint64_t k = 0; k < count; k++) {
-        memset(data, (int)(k + 1), IRON_REPLAY_BLOCK_BYTES);
-        assert_int_equal(gzwrite(file, data, IRON_REPLAY_BLOCK_BYTES), IRON_REPLAY_BLOCK_BYTES);
+        memset(data, (int)(k + 1), BLOCK_BYTES);
+        assert_int_equal(gzwrite(file, data, BLOCK_BYTES), BLOCK_BYTES);
     }
     assert_int_equal(gzclose(file), Z_OK);
     replay = open_replay(&err, IRON_OK);
@@ -101,13 +103,13 @@ static void several_places(void **state) {
         static const uint64_t places[] = {0, 2, 1};
         uint64_t index = places[k % 3] * (far / 2) + k / 4;
 
-        assert_ok(iron__replay_decode(replay, index, &block, NULL, &err), &err);
-        assert_int_equal(block.bytes, IRON_REPLAY_BLOCK_BYTES);
-        memset(data, (int)(index + 1), IRON_REPLAY_BLOCK_BYTES);
-        assert_memory_equal(block.data, data, IRON_REPLAY_BLOCK_BYTES);
+        assert_ok(iron__frames_decode(replay, &closed, index, &block, &err), &err);
+        assert_int_equal(block.bytes, BLOCK_BYTES);
+        memset(data, (int)(index + 1), BLOCK_BYTES);
+        assert_memory_equal(block.data, data, BLOCK_BYTES);
     }
     iron__block_clear(&block);
-    iron__replay_close(replay);
+    iron__frames_close(replay);
     free(data);
 }
 
@@ -119,28 +121,28 @@ static void read_all(void *context, size_t index) {
 static void several_threads(void **state) {
     iron__thread_pool *pool = NULL;
     iron_error err;
-    iron__replay *replay = open_replay(&err, IRON_OK);
+    iron__frames *replay = open_replay(&err, IRON_OK);
 
     (void)state;
     assert_ok(iron__thread_pool_create(4, iron__allocator_default(), &pool, &err), &err);
     iron__thread_pool_run(pool, read_all, replay, 4);
     iron__thread_pool_destroy(pool);
-    iron__replay_close(replay);
+    iron__frames_close(replay);
 }
 
 /* A file that is other than it was when its bytes were counted. */
 static void files_that_change(void **state) {
     iron__block block = {.data = NULL};
     iron_error err;
-    iron__replay *replay = open_replay(&err, IRON_OK);
+    iron__frames *replay = open_replay(&err, IRON_OK);
 
     (void)state;
     write_gzip(BYTES / 2);
-    assert_int_equal(iron__replay_decode(replay, 5, &block, NULL, &err) == IRON_OK, false);
+    assert_int_equal(iron__frames_decode(replay, &closed, 5, &block, &err) == IRON_OK, false);
     write_gzip(BYTES);
     check_block(replay, 5);
     iron__block_clear(&block);
-    iron__replay_close(replay);
+    iron__frames_close(replay);
 }
 
 static void damage(void **state) {

@@ -23,13 +23,12 @@ static int set_up(void **state) {
 static const uint64_t borders[] = {0, 10, 10, 17, 42};
 
 static iron_status decode(const iron__table *t, const iron__input *in, size_t index,
-                          bool wants_tokens, iron__block *out, const atomic_bool *stop,
-                          iron_error *err) {
+                          bool wants_tokens, iron__block *out, iron_error *err) {
     uint64_t count = iron__table_block_tokens(t, index), first = t->blocks[index].first;
     uint64_t stored[64];
 
     if (wants_tokens) {
-        assert_ok(iron__input_read_at(in, 8 * first, stored, 8 * count, stop, err), err);
+        assert_ok(iron__input_read_at(in, 8 * first, stored, 8 * count, err), err);
         assert_ok(iron__block_reserve(out, 4 * count, err), err);
         assert_int_equal(iron__stored_convert(IRON_STORED_I64, stored, count, out->data), count);
         out->bytes = 4 * count;
@@ -40,13 +39,13 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     return IRON_OK;
 }
 
-static const iron__table_kind kind = {decode, NULL};
+static const iron__table_kind kind = {decode, free, NULL};
 
 static iron__table *make_table(void) {
     iron__table *t = NULL;
     iron_error err;
 
-    assert_ok(iron__table_create(&kind, 0, &t, &err), &err);
+    assert_ok(iron__table_create(&kind, 1, &t, &err), &err);
     t->column = strdup("ids");
     t->dtype = iron__stored_dtype(IRON_STORED_I64);
     t->tokens = 42;
@@ -65,11 +64,11 @@ static iron__table *make_table(void) {
 
 static iron_status fill(void *context, uint64_t index, iron__block *block, const atomic_bool *stop,
                         iron_error *err) {
-    iron__input in = {.path = name.path, .fd = -1};
+    iron__input in = {.path = name.path, .stop = stop, .fd = -1};
     iron_status status;
 
     assert_ok(iron__input_open(&in, err), err);
-    status = decode(context, &in, (size_t)index, true, block, stop, err);
+    status = decode(context, &in, (size_t)index, true, block, err);
     iron__input_close(&in);
     return status;
 }
@@ -92,7 +91,7 @@ static void reading(void **state) {
     for (size_t first = 0; first <= 42; first++)
         for (size_t count = 0; first + count <= 42; count++) {
             got[count] = 0xABCDEF;
-            assert_ok(iron__table_read(t, &in, &blocks, first, got, count, NULL, &err), &err);
+            assert_ok(iron__table_read(t, &in, &blocks, first, got, count, &err), &err);
             for (size_t k = 0; k < count; k++)
                 assert_int_equal(got[k], 3 * (first + k));
             assert_int_equal(got[count], 0xABCDEF);
@@ -102,11 +101,11 @@ static void reading(void **state) {
     stored[13] = -7;
     file_write(name.path, stored, sizeof stored);
     assert_ok(iron__input_open(&in, &err), &err);
-    assert_refused(iron__table_read(t, &in, &blocks, 11, got, 5, NULL, &err), IRON_E_FORMAT, &err);
+    assert_refused(iron__table_read(t, &in, &blocks, 11, got, 5, &err), IRON_E_FORMAT, &err);
     assert_says(&err, "row 3 of column ids has -7");
     /* cut */
     file_write(name.path, stored, 15 * 8 + 1);
-    assert_refused(iron__table_read(t, &in, &blocks, 14, got, 3, NULL, &err), IRON_E_IO, &err);
+    assert_refused(iron__table_read(t, &in, &blocks, 14, got, 3, &err), IRON_E_IO, &err);
     iron__input_close(&in);
     iron__blocks_destroy(blocks.cache);
     iron__table_destroy(t);
@@ -119,7 +118,7 @@ static void row_starts(void **state) {
 
     (void)state;
     for (size_t k = 0; k < 4; k++)
-        assert_ok(iron__table_row_starts(t, NULL, k, &places, NULL, &err), &err);
+        assert_ok(iron__table_row_starts(t, NULL, k, &places, &err), &err);
     assert_int_equal(places.place_count, 11);
     for (size_t k = 0; k < 11; k++)
         assert_int_equal(places.places[k], 4 * k);
