@@ -322,21 +322,23 @@ static bool coverage_overlaps(const sorted_array *c, span piece, span *seen) {
 }
 
 /* Adds a piece that overlaps nothing; needs a reserved insertion. */
-static void coverage_add(sorted_array *c, span piece) {
-    neighbours n = around(c, piece.first);
-    bool joins_left = n.left && n.left->end == piece.first;
-    bool joins_right = n.right && n.right->first == piece.end;
+static void coverage_add(sorted_array *c, const void *entry, iron__seal_words *words) {
+    const span *piece = entry;
+    neighbours n = around(c, piece->first);
+    bool joins_left = n.left && n.left->end == piece->first;
+    bool joins_right = n.right && n.right->first == piece->end;
 
+    (void)words;
     if (joins_left && joins_right) {
         n.left->end = n.right->end;
         sorted_remove(c, n.right_at);
     } else if (joins_left) {
-        n.left->end = piece.end;
+        n.left->end = piece->end;
     } else if (joins_right) {
-        n.right->first = piece.first;
+        n.right->first = piece->first;
         sorted_rekey(c, n.right_at);
     } else {
-        sorted_insert(c, &piece);
+        sorted_insert(c, piece);
     }
 }
 
@@ -386,7 +388,8 @@ typedef struct open_quad {
 
 /* Adds tokens that were not there yet; needs a reserved insertion. A quad that becomes complete is
  * removed, and added to the words. */
-static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal_words *words) {
+static void open_quads_add(sorted_array *open, const void *entry, iron__seal_words *words) {
+    const open_quad *part = entry;
     sorted_place place;
     open_quad *at = sorted_upto(open, part->quad, &place);
 
@@ -404,17 +407,8 @@ static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal
     sorted_remove(open, place);
 }
 
-/* How an entry is added to an array of spans or of open quads. */
+/* coverage_add or open_quads_add. */
 typedef void (*entry_add)(sorted_array *to, const void *entry, iron__seal_words *words);
-
-static void add_span(sorted_array *to, const void *entry, iron__seal_words *words) {
-    (void)words;
-    coverage_add(to, *(const span *)entry);
-}
-
-static void add_open_quad(sorted_array *to, const void *entry, iron__seal_words *words) {
-    open_quads_add(to, entry, words);
-}
 
 /* Initialises *out with all of a and b, which have no token in common; quads that become complete
  * are added to the words. On failure *out holds nothing, and the words have not changed. */
@@ -494,32 +488,16 @@ static quads_sum no_tokens(void) {
 static void sum_task(void *context, size_t task) {
     const pass *p = context;
     size_t begin = task * TASK_TOKENS;
-    size_t end = min_size(begin + TASK_TOKENS, p->view.count);
+    iron__tokens_view piece = iron__view_rest(&p->view, begin);
     quads_sum sum = no_tokens();
     uint32_t wide[IRON_WIDEN_TOKENS];
+    bool is_bad = false;
 
-    if (p->view.dtype == IRON_DTYPE_U16 && p->row->take_u16) {
-        /* every value is a token, and the row reads 16 bits as they are stored */
-        iron__quads_run_u16 run = {(const uint16_t *)p->view.data + begin, (end - begin) / 4,
-                                   p->first_quad + begin / 4, p->vocab};
-
-        p->row->take_u16(&run, &sum.words, &sum.stats);
-        p->sums[task] = sum;
-        return;
-    }
-    while (begin < end && sum.bad == SIZE_MAX) {
-        iron__tokens_view block = iron__view_rest(&p->view, begin);
-        iron__quads_run run = {NULL, 0, p->first_quad + begin / 4, p->vocab};
-        bool is_bad = false;
-
-        block.count = end - begin;
-        run.tokens = iron__view_check_tokens(&block, 0, &block.count, wide, &is_bad);
-        run.quads = block.count / 4;
-        if (is_bad)
-            sum.bad = begin + iron__view_first_bad(&block);
-        p->row->take(&run, &sum.words, &sum.stats);
-        begin += block.count;
-    }
+    piece.count = min_size(piece.count, TASK_TOKENS);
+    iron__quads_add(p->row, &piece, 0, piece.count / 4, p->first_quad + begin / 4, p->vocab, wide,
+                    &sum.words, &sum.stats, &is_bad);
+    if (is_bad)
+        sum.bad = begin + iron__view_first_bad(&piece);
     p->sums[task] = sum;
 }
 
@@ -712,7 +690,7 @@ static iron_status add_piece(digest_data *d, const digest_piece *piece, iron_err
     IRON_TRY(sorted_reserve(&d->seen, 1, err));
     IRON_TRY(sorted_reserve(&d->open, 2, err));
 
-    coverage_add(&d->seen, (span){position, end});
+    coverage_add(&d->seen, &(span){position, end}, NULL);
     d->words = iron__seal_merge(d->words, piece->words);
     d->stats = iron__token_stats_merge(d->stats, piece->stats);
     add_edge(d, position, piece->head, split.head);
@@ -966,8 +944,8 @@ static iron_status join(digest_data *d, const digest_data *other, iron_error *er
     sorted_array seen, open;
     iron_status status;
 
-    IRON_TRY(join_arrays(&d->seen, &other->seen, &seen, add_span, &words, err));
-    status = join_arrays(&d->open, &other->open, &open, add_open_quad, &words, err);
+    IRON_TRY(join_arrays(&d->seen, &other->seen, &seen, coverage_add, &words, err));
+    status = join_arrays(&d->open, &other->open, &open, open_quads_add, &words, err);
     if (status != IRON_OK) {
         sorted_deinit(&seen);
         return status;

@@ -23,7 +23,7 @@
  */
 #include "core/cpu.h"
 #include "engine/engine.h"
-#include "feed/ring.h"
+#include "feed/quads.h"
 #include "ops/tokens/tokens.h"
 
 #include <stdint.h>
@@ -348,36 +348,15 @@ typedef struct seal_work {
     uint64_t first_quad;
 } seal_work;
 
-/* Adds the quads of tokens begin ... end-1 of the view. */
-static void seal_range(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
-                       size_t end, uint64_t first_quad, iron__seal_words *words) {
-    uint32_t wide[IRON_WIDEN_TOKENS];
-
-    if (view->dtype == IRON_DTYPE_U16 && row->take_u16) {
-        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
-                                   first_quad, 0};
-
-        row->take_u16(&run, words, NULL);
-        return;
-    }
-    while (begin < end) {
-        size_t count = end - begin;
-        const uint32_t *tokens = iron__view_tokens(view, begin, &count, wide);
-        iron__quads_run run = {tokens, count / 4, first_quad, 0};
-
-        row->take(&run, words, NULL);
-        begin += count;
-        first_quad += count / 4;
-    }
-}
-
 static void seal_task(void *context, size_t task) {
     const seal_work *w = context;
     size_t begin = task * RUN_TOKENS;
     size_t end = begin + RUN_TOKENS < w->view.count ? begin + RUN_TOKENS : w->view.count;
     iron__seal_words words = {0, 0, 0, 0};
+    uint32_t wide[IRON_WIDEN_TOKENS];
 
-    seal_range(w->row, &w->view, begin, end, w->first_quad + begin / 4, &words);
+    iron__quads_add(w->row, &w->view, begin, (end - begin) / 4, w->first_quad + begin / 4, 0, wide,
+                    &words, NULL, NULL);
     w->engine->cpu->seal_runs[task] = words;
 }
 
@@ -458,7 +437,8 @@ static size_t next_step(const file_piece *p) {
     return p->run + p->f->step_runs < p->end ? p->run + p->f->step_runs : p->end;
 }
 
-static iron_status take_step(file_piece *p, const void *data, iron_error *err) {
+static iron_status take_step(void *context, const void *data, iron_error *err) {
+    file_piece *p = context;
     const file_span *f = p->f;
     size_t next = next_step(p), begin = run_begin(&f->s, p->run), end = run_begin(&f->s, next);
     iron__tokens_view view = {f->dtype, data, end - begin};
@@ -468,18 +448,15 @@ static iron_status take_step(file_piece *p, const void *data, iron_error *err) {
         IRON_TRY(iron__engine_check_values(
             f->tokens->source, f->tokens->begin + f->tokens->first + begin, &view, position, err));
     if (f->seal) {
-        size_t skip = (size_t)(0 - position) % 4, ahead = ahead_of(f, next);
+        size_t skip = (size_t)(0 - position) % 4, end_of_quads = view.count + ahead_of(f, next);
+        uint32_t wide[IRON_WIDEN_TOKENS];
 
-        view.count += ahead;
-        if (skip < view.count)
-            seal_range(f->seal, &view, skip, view.count, (position + skip) / 4, &p->words);
+        if (skip < end_of_quads)
+            iron__quads_add(f->seal, &view, skip, (end_of_quads - skip) / 4, (position + skip) / 4,
+                            0, wide, &p->words, NULL, NULL);
     }
     p->run = next;
     return IRON_OK;
-}
-
-static iron_status use_step(void *context, const void *data, iron_error *err) {
-    return take_step(context, data, err);
 }
 
 static iron_status use_piece(void *context, const void *data, iron_error *err) {
@@ -511,7 +488,7 @@ static iron_status take_piece(void *context, uint32_t worker, uint64_t piece,
 
         IRON_TRY(iron__parallel_source_use(files, at, all, use_piece, &p, &is_used, err));
         if (!is_used)
-            IRON_TRY(iron__parallel_source_use(files, at, some, use_step, &p, &is_used, err));
+            IRON_TRY(iron__parallel_source_use(files, at, some, take_step, &p, &is_used, err));
         if (is_used)
             continue;
         IRON_TRY(iron__parallel_source_read(files, at, buffer, some, stop, err));
