@@ -254,8 +254,7 @@ static iron_status check_section(const check_options *o, FILE *from, const char 
     size_t length;
     bool is_whole;
 
-    if (use_options(o, &read, list, &options, err) != IRON_OK)
-        return err->status;
+    IRON_TRY(use_options(o, &read, list, &options, err));
     if (fseeko(from, s->begin, SEEK_SET) != 0)
         return usage(err, "cannot read %.120s: %s", list, strerror(errno));
     for (size_t k = 0; k < s->line_count && read_line(from, line, &length, &is_whole); k++) {
@@ -281,13 +280,9 @@ static iron_status check_lines(const check_options *o, FILE *from, const char *l
     int next;
 
     while ((next = getc(from)) != EOF) {
-        iron_status status;
-
         ungetc(next, from);
         s.begin = ftello(from);
-        status = check_section(o, from, list, &s, tally, &good, err);
-        if (status != IRON_OK)
-            return status;
+        IRON_TRY(check_section(o, from, list, &s, tally, &good, err));
         s.first_line += s.line_count;
     }
     if (ferror(from))
@@ -446,11 +441,10 @@ static iron_status check_each(const check_options *o, const args *a, iron_error 
 
 static iron_status run(void *options, args *a, iron_error *err) {
     check_options *o = options;
-    iron_status status = command_default_input(
-        a, "no list; name lists or manifests, or give a list on standard input", err);
 
-    if (status != IRON_OK || (status = reading_check(&o->reading, err)) != IRON_OK)
-        return status;
+    IRON_TRY(command_default_input(
+        a, "no list; name lists or manifests, or give a list on standard input", err));
+    IRON_TRY(reading_check(&o->reading, err));
     o->reading.is_for_raw = true;
     o->reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
     return check_each(o, a, err);

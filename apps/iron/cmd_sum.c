@@ -90,8 +90,7 @@ static iron_status check_outputs(const sum_options *o, iron_error *err) {
         strcmp(o->reading.backend, "cpu") != 0)
         return usage(err, "--backend %.40s: bags are made on the CPU; leave the option out",
                      o->reading.backend);
-    if (bag_check(&o->bag, err) != IRON_OK)
-        return err->status;
+    IRON_TRY(bag_check(&o->bag, err));
     if (o->manifest)
         return reading_target("--manifest", o->manifest, err);
     return o->output ? reading_target("-o", o->output, err) : IRON_OK;
@@ -257,19 +256,15 @@ static iron_status run(void *options, args *a, iron_error *err) {
     iron_bag_cut cut;
     seal_line comment;
 
-    if ((status = reading_check(&o->reading, err)) != IRON_OK)
-        return status;
+    IRON_TRY(reading_check(&o->reading, err));
     o->reading.wants_seekable = o->part_text != NULL;
-    status =
-        command_default_input(a, "no input; name files, or give tokens on standard input", err);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(
+        command_default_input(a, "no input; name files, or give tokens on standard input", err));
     if (o->is_tagged && o->wants_json)
         return usage(err, "--tag is for lines; leave it out with --json");
-    if (o->part_text && (status = parse_part(o, err)) != IRON_OK)
-        return status;
-    if ((status = check_outputs(o, err)) != IRON_OK)
-        return status;
+    if (o->part_text)
+        IRON_TRY(parse_part(o, err));
+    IRON_TRY(check_outputs(o, err));
     to = (sum_printer){
         .is_json = o->wants_json, .is_tagged = o->is_tagged, .ends_with_zero = o->ends_with_zero};
     is_stream = o->wants_stream || o->manifest || o->part_text;

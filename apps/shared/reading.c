@@ -219,7 +219,6 @@ iron_status reading_guard(const iron_source *source, const char *option_name, co
 iron_status reading_target(const char *option_name, const char *path, iron_error *err) {
     iron_output *probe = NULL;
     struct stat info;
-    iron_status status;
 
     if (strcmp(path, "-") == 0)
         return usage(err, "%s cannot be standard output; name a file (./- for one called -)",
@@ -228,10 +227,9 @@ iron_status reading_target(const char *option_name, const char *path, iron_error
         return usage(err, "%s %.100s exists and is not a regular file; give another name",
                      option_name, path);
     /* open it the way the command will, without writing anything */
-    status = iron_output_open(path, &probe, err);
-    if (status == IRON_OK)
-        iron_output_abandon(probe);
-    return status;
+    IRON_TRY(iron_output_open(path, &probe, err));
+    iron_output_abandon(probe);
+    return IRON_OK;
 }
 
 iron_status bag_check(const bag_options *o, iron_error *err) {
