@@ -583,7 +583,7 @@ iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__paralle
         want = want < c->buffer_tokens ? want : c->buffer_tokens;
         view.count = want < left ? want : (size_t)left;
         IRON_TRY(iron__parallel_source_read(at, c->position, c->buffer, view.count, stop, err));
-        IRON_TRY(iron__check_tokens(job->source, 0, &view, c->position, err));
+        IRON_TRY(iron__stored_check(job->source, c->position, &view, c->position, err));
         iron__bag_add(c, &view);
         want *= 4;
     }
@@ -619,7 +619,7 @@ static iron_status seal_long_piece(void *context, const void *tokens, iron_error
     iron__tokens_view view = {iron_source_dtype(job->source), tokens, p->count};
     iron__seal seal = {.words.count = p->first - p->run->sample->first};
 
-    IRON_TRY(iron__check_tokens(job->source, 0, &view, p->first, err));
+    IRON_TRY(iron__stored_check(job->source, p->first, &view, p->first, err));
     seal_tokens(p->c->row, &view, 0, view.count, p->c->wide, &seal);
     seal.words = iron__seal_total(&seal);
     seal.words.count -= p->first - p->run->sample->first;

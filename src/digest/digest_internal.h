@@ -19,7 +19,7 @@
 #include "core/seal.h"
 #include "core/thread_pool.h"
 #include "feed/gpu_feed.h"
-#include "feed/quads.h"
+#include "feed/stored.h"
 #include "formats/dtype.h"
 #include "formats/format.h"
 #include "formats/source.h"
@@ -226,12 +226,6 @@ iron_status iron__document_walk_range(iron__document_walk *walk, const iron_sour
  * end if it is the last. */
 uint64_t iron__documents_without_tokens(const iron_source *source, const uint64_t *starts,
                                         uint64_t first, uint64_t end, bool is_last);
-
-/* Refuses the first value of the view that is not a token. The message names its position, if the
- * view begins at `position`, and, unless source is NULL, the file and byte: position 0 is token
- * `base` of the source. */
-iron_status iron__check_tokens(const iron_source *source, uint64_t base,
-                               const iron__tokens_view *view, uint64_t position, iron_error *err);
 
 /* Bags within scans: what scan.c needs of bag.c.
  *

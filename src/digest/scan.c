@@ -499,25 +499,6 @@ static void add_files(scan_job *scan, const piece *p, worker *w) {
     }
 }
 
-iron_status iron__check_tokens(const iron_source *source, uint64_t base,
-                               const iron__tokens_view *view, uint64_t position, iron_error *err) {
-    size_t bad = iron__view_first_bad(view), file;
-    uint64_t byte;
-
-    if (bad == view->count)
-        return IRON_OK;
-    position += bad;
-    if (source && iron__source_locate(source, base + position, &file, &byte))
-        IRON_FAIL(err, IRON_E_FORMAT,
-                  "%.100s at byte %" PRIu64 ": token at position %" PRIu64 " is %" PRId64
-                  "; tokens must be 0 to 4294967295: check --dtype",
-                  iron_source_file(source, file), byte, position, iron__view_stored(view, bad));
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "token at position %" PRIu64 " is %" PRId64
-              "; tokens must be 0 to 4294967295: check --dtype",
-              position, iron__view_stored(view, bad));
-}
-
 static size_t buffer_tokens(iron_dtype dtype) {
     size_t width = iron_dtype_bytes(dtype);
 
@@ -551,8 +532,8 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
     /* values were checked on the way: i64 as they were narrowed; a negative i32 is the largest */
     if (!is_plain || r->w->has_bad ||
         (scan->dtype == IRON_DTYPE_I32 && r->w->stats.max > INT32_MAX))
-        IRON_TRY(iron__check_tokens(scan->is_seekable ? scan->source : NULL, scan->base, &p.view,
-                                    p.first, err));
+        IRON_TRY(iron__stored_check(scan->is_seekable ? scan->source : NULL, scan->base + p.first,
+                                    &p.view, p.first, err));
     if (scan->options.chunk_tokens)
         add_chunks(scan, &p, r->w);
     if (scan->files.words)

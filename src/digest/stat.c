@@ -702,9 +702,9 @@ static iron_status process_piece(void *context, uint32_t index, uint64_t piece_i
     if (all->at)
         IRON_TRY(iron__parallel_source_read(all->at, position, w->buffer, view.count, stop, err));
     /* a pipe has no places to report, and its position belongs to the reader */
-    IRON_TRY(iron__check_tokens(all->at ? all->source : NULL,
-                                all->at ? iron__source_position(all->source) : 0, &view, position,
-                                err));
+    IRON_TRY(iron__stored_check(all->at ? all->source : NULL,
+                                (all->at ? iron__source_position(all->source) : 0) + position,
+                                &view, position, err));
     compute_piece(&all->pieces[piece_index], w, &all->stat->rule, &view, position);
     return IRON_OK;
 }

@@ -23,7 +23,7 @@
  */
 #include "core/cpu.h"
 #include "engine/engine.h"
-#include "feed/quads.h"
+#include "feed/stored.h"
 #include "ops/tokens/tokens.h"
 
 #include <stdint.h>
@@ -64,29 +64,23 @@ struct iron__cpu_state {
 static iron_status cpu_create(iron_engine *e, iron_error *err) {
     const iron_allocator *a = e->allocator;
     iron__cpu_state *c = iron__allocate(a, 1, sizeof *c, "the CPU backend", err);
+    bool is_per_node = e->choice.variant->per_node;
 
     if (!c)
         return IRON_E_NOMEM;
     e->cpu = c;
     c->divisor = iron__divisor_make((uint32_t)e->config.vocab);
     c->queue = iron__allocate(a, IRON_QUEUE_BATCHES, sizeof *c->queue, "the batch queue", err);
-    if (c->queue)
-        c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
-    if (!c->runs)
-        return IRON_E_NOMEM;
-    if (e->config.with_seal) {
+    c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
+    if (e->config.with_seal)
         c->seal_runs = iron__allocate(a, RUNS_MAX, sizeof *c->seal_runs, "seal words", err);
-        if (!c->seal_runs)
-            return IRON_E_NOMEM;
-    }
-    if (e->choice.variant->per_node) {
+    if (is_per_node) {
         c->node_xors = iron__allocate(a, e->nodes.count, sizeof(uint32_t), "XORs of nodes", err);
-        if (c->node_xors)
-            c->node_sums =
-                iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
-        if (!c->node_sums)
-            return IRON_E_NOMEM;
+        c->node_sums = iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
     }
+    if (!c->queue || !c->runs || (e->config.with_seal && !c->seal_runs) ||
+        (is_per_node && (!c->node_xors || !c->node_sums)))
+        return IRON_E_NOMEM;
     e->config.backend = "cpu";
     e->config.mode = e->choice.variant->mode;
     e->config.memory = "pageable";
@@ -445,8 +439,8 @@ static iron_status take_step(void *context, const void *data, iron_error *err) {
     uint64_t position = f->s.stream + begin;
 
     if (!reduce_runs(&f->s, p->run, next, view))
-        IRON_TRY(iron__engine_check_values(
-            f->tokens->source, f->tokens->begin + f->tokens->first + begin, &view, position, err));
+        IRON_TRY(iron__stored_check(f->tokens->source, f->tokens->begin + f->tokens->first + begin,
+                                    &view, position, err));
     if (f->seal) {
         size_t skip = (size_t)(0 - position) % 4, end_of_quads = view.count + ahead_of(f, next);
         uint32_t wide[IRON_WIDEN_TOKENS];
@@ -514,8 +508,8 @@ static iron_status take_few(iron_engine *e, const iron__file_tokens *t, size_t c
 
     IRON_TRY(iron__parallel_source_read(t->files, t->first, (void *)(uintptr_t)view.data, count,
                                         NULL, err));
-    IRON_TRY(iron__engine_check_values(t->source, t->begin + t->first, &view,
-                                       e->closed.count + e->open.count, err));
+    IRON_TRY(iron__stored_check(t->source, t->begin + t->first, &view,
+                                e->closed.count + e->open.count, err));
     *taken = count;
     return cpu_feed(e, &view, err);
 }

@@ -103,6 +103,7 @@ iron_status iron__engine_create_sharing(const iron_config *config, uint32_t shar
     e->allocator = allocator;
     e->sharers = sharers;
     pthread_mutex_init(&e->outside.mutex, NULL);
+    e->outside.found = iron__token_stats_neutral();
     status = init_engine(e, err);
     if (status != IRON_OK) {
         iron_engine_destroy(e);

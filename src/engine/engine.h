@@ -67,10 +67,8 @@ typedef struct iron__feed_mark {
 /* Tokens that are not below the vocabulary (iron_engine_count_out_of_vocab). */
 typedef struct iron__vocab_count {
     bool is_on;
-    pthread_mutex_t mutex; /* of the members below while threads count */
-    uint64_t count;
-    uint64_t first_position;
-    uint32_t first_value;
+    pthread_mutex_t mutex;   /* of what was found, while threads count */
+    iron__token_stats found; /* without minimum and maximum */
 } iron__vocab_count;
 
 /* Called with each batch that closes while feeding (iron__engine_on_batch). */
@@ -197,12 +195,6 @@ iron_status iron__engine_prepare_one(iron_engine *engine, iron_error *err);
  * which are valid, has this position. */
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
                               uint64_t position);
-
-/* Fails with the first token of the view outside 0 ... 2^32-1: its position in the stream, and in
- * which file it is. The first token has the given position, and the given index in the source. */
-iron_status iron__engine_check_values(const iron_source *source, uint64_t index,
-                                      const iron__tokens_view *view, uint64_t position,
-                                      iron_error *err);
 
 /* effect.c: iron_engine_begin_at for an engine that will record. */
 iron_status iron__engine_begin_recording(iron_engine *engine, uint64_t position,

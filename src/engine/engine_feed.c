@@ -16,6 +16,7 @@
  */
 #include "core/fail.h"
 #include "engine/engine.h"
+#include "feed/stored.h"
 #include "formats/source.h"
 
 #include <inttypes.h>
@@ -77,21 +78,19 @@ static iron_status check_values(const iron_engine *e, const iron__tokens_view *v
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
                               uint64_t position) {
     iron__vocab_count *outside = &engine->outside;
-    uint64_t vocab = engine->config.vocab, count = iron__view_count_outside(view, vocab);
+    uint64_t vocab = engine->config.vocab;
+    iron__token_stats some = {.out_of_vocab = iron__view_count_outside(view, vocab)};
     size_t first = 0;
-    uint32_t value;
 
-    if (count == 0)
+    if (some.out_of_vocab == 0)
         return;
     while ((uint64_t)iron__view_stored(view, first) < vocab)
         first++;
-    value = (uint32_t)iron__view_stored(view, first); /* mapped tokens are not read under a lock */
+    some.first_position = position + first;
+    some.first_value =
+        (uint32_t)iron__view_stored(view, first); /* not under a lock: it is mapped */
     pthread_mutex_lock(&outside->mutex);
-    if (outside->count == 0 || position + first < outside->first_position) {
-        outside->first_position = position + first;
-        outside->first_value = value;
-    }
-    outside->count += count;
+    outside->found = iron__token_stats_merge(outside->found, some);
     pthread_mutex_unlock(&outside->mutex);
 }
 
@@ -119,9 +118,9 @@ static void count_piece(void *context, const iron__ring_piece *piece) {
 void iron_engine_count_out_of_vocab(iron_engine *engine) { engine->outside.is_on = true; }
 
 uint64_t iron_engine_out_of_vocab(const iron_engine *engine, uint64_t *position, uint32_t *value) {
-    *position = engine->outside.first_position;
-    *value = engine->outside.first_value;
-    return engine->outside.count;
+    *position = engine->outside.found.first_position;
+    *value = engine->outside.found.first_value;
+    return engine->outside.found.out_of_vocab;
 }
 
 /* Fails if the batches that so many more tokens close do not fit the record (effect.c). */
@@ -144,12 +143,7 @@ static iron_status check_count(const iron_engine *e, uint64_t tokens, iron_error
 }
 
 static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
-    size_t width = iron_dtype_bytes(view->dtype);
-
-    IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype",
-                 (int)view->dtype);
-    IRON_FAIL_IF((uintptr_t)view->data % width != 0, err, IRON_E_ARG,
-                 "tokens at %p are not aligned to their %zu bytes; copy them", view->data, width);
+    IRON_TRY(iron__stored_check_memory(view, "tokens", err));
     IRON_TRY(check_count(e, view->count, err));
     return check_values(e, view, e->closed.count + e->open.count, err);
 }
@@ -283,19 +277,6 @@ static iron_status feed_slot(const pipeline *p, size_t slot, const iron__tokens_
     return IRON_OK;
 }
 
-/* Adds file and byte offset to the message about a bad token, which has only its position in the
- * stream. `first` is the index in the source of the view's first token. */
-static void add_file_offset(const iron_source *source, uint64_t first,
-                            const iron__tokens_view *view, iron_error *err) {
-    size_t bad = iron__view_first_bad(view), file;
-    iron_error why = err ? *err : (iron_error){0};
-    uint64_t byte;
-
-    if (err && bad < view->count && iron__source_locate(source, first + bad, &file, &byte))
-        iron__fail(err, why.status, why.native, "%.100s at byte %" PRIu64 ": %.110s",
-                   iron_source_file(source, file), byte, why.text);
-}
-
 /* Feeds slots until the source ends, or so many tokens after its position. */
 static iron_status feed_slots(const pipeline *p, const iron_source *source, uint64_t skip,
                               uint64_t total, iron_progress progress, void *context,
@@ -313,23 +294,14 @@ static iron_status feed_slots(const pipeline *p, const iron_source *source, uint
             return IRON_OK;
         view.data = iron__ring_slot(p->ring, slot);
         status = feed_slot(p, slot, &view, err);
-        if (status == IRON_E_FORMAT && is_seekable)
-            add_file_offset(source, begin + done, &view, err);
+        if (status == IRON_E_FORMAT && is_seekable) /* with file and byte, too */
+            (void)iron__stored_check(source, begin + done, &view,
+                                     p->engine->closed.count + p->engine->open.count, err);
         IRON_TRY(status);
         done += view.count;
         IRON_FAIL_IF(progress && progress(context, done, total), err, IRON_E_CANCELLED,
                      "cancelled after %" PRIu64 " tokens", done);
     }
-}
-
-iron_status iron__engine_check_values(const iron_source *source, uint64_t index,
-                                      const iron__tokens_view *view, uint64_t position,
-                                      iron_error *err) {
-    iron_status status = iron__view_check(view, position, err);
-
-    if (status != IRON_OK)
-        add_file_offset(source, index, view, err);
-    return status;
 }
 
 /* Progress of a feed of files. */
