@@ -149,22 +149,16 @@ static iron_status seal_now(const check_options *o, const char *name, bool wants
                             char text[SEAL_ROOM], iron_error *err) {
     iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
-    iron_bag_options b;
     iron_source *source = NULL;
     iron_manifest *m = NULL;
     progress p = progress_start(0);
     iron_scan_options scan = reading_scan_options(&o->reading, &p);
     iron_status status = reading_open(&o->reading, &name, 1, &source, err);
 
-    iron_bag_options_init(&b);
-    b.cut = o->cut;
-    b.threads = scan.threads;
-    b.progress = scan.progress;
-    b.context = scan.context;
-    if (status == IRON_OK && wants_bag)
-        status = iron_bag_source(source, &b, &bag, err);
-    else if (status == IRON_OK)
-        status = iron_scan(source, &scan, &m, err);
+    if (wants_bag)
+        scan.bag = o->cut;
+    if (status == IRON_OK)
+        status = reading_scan(source, &scan, wants_bag, &m, &bag, err);
     progress_clear(&p);
     if (status == IRON_OK && m)
         status = iron_manifest_digest(m, &digest, err);

@@ -129,20 +129,13 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
         o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
     iron_manifest *m = NULL;
     iron_scan_options s = reading_scan_options(&o->reading, &p);
-    iron_bag_options b;
     iron_status status = set_scan(o, source, &s, err);
 
-    iron_bag_options_init(&b);
-    b.threads = s.threads;
-    b.cut = s.bag;
-    b.progress = s.progress;
-    b.context = s.context;
-    if (status == IRON_OK && is_bag_only) {
-        status = iron_bag_source(source, &b, &bag, err);
+    if (status == IRON_OK)
+        status = reading_scan(source, &s, is_bag_only, &m, &bag, err);
+    if (is_bag_only) {
         result.bag = &bag;
         result.digest = &digest;
-    } else if (status == IRON_OK) {
-        status = iron_scan(source, &s, &m, err);
     }
     result.seconds = seconds_now() - started;
     result.manifest = m;

@@ -168,6 +168,20 @@ iron_scan_options reading_scan_options(const reading *r, progress *p) {
     return o;
 }
 
+iron_status reading_scan(iron_source *source, const iron_scan_options *options, bool is_bag_only,
+                         iron_manifest **manifest, iron_bag_result *bag, iron_error *err) {
+    iron_bag_options b;
+
+    if (!is_bag_only)
+        return iron_scan(source, options, manifest, err);
+    iron_bag_options_init(&b);
+    b.threads = options->threads;
+    b.cut = options->bag;
+    b.progress = options->progress;
+    b.context = options->context;
+    return iron_bag_source(source, &b, bag, err);
+}
+
 const char *reading_find_file(const iron_source *source, uint64_t position, uint64_t *offset) {
     size_t files = iron_source_file_count(source);
 
