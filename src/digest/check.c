@@ -139,8 +139,7 @@ static iron_status open_run(const iron_check *c, const run *r, iron_source **out
     iron_source_options o = {.struct_size = sizeof o, .path_count = count};
     iron_status status;
 
-    if (!paths)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    IRON_FAIL_IF(!paths, err, IRON_E_NOMEM, "out of memory while listing files");
     o.dtype = files[r->begin].dtype;
     o.format = files[r->begin].format;
     o.column = files[r->begin].column;
@@ -197,16 +196,14 @@ static iron_status open_files(iron_check *c, iron_error *err) {
 
     c->common_folder = common_folder(m);
     c->entries = calloc(m->file_count, sizeof *c->entries);
-    if (!c->entries)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
+    IRON_FAIL_IF(!c->entries, err, IRON_E_NOMEM, "out of memory while checking files");
     for (; c->count < m->file_count; c->count++) {
         entry *e = &c->entries[c->count];
         const char *path = m->files[c->count].path;
 
         e->report.struct_size = sizeof e->report;
         e->report.path = strdup(path);
-        if (!e->report.path)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
+        IRON_FAIL_IF(!e->report.path, err, IRON_E_NOMEM, "out of memory while checking files");
         e->path = find_file(c, path);
         if (e->path)
             open_file(c, c->count);
@@ -662,8 +659,7 @@ static iron_status run_check(iron_check *c, iron_error *err) {
     c->chunks = iron__manifest_chunks_of(0, m->stream_tokens, c->chunk_tokens);
     c->damage = (iron_check_file){.struct_size = sizeof c->damage};
     c->damage.path = strdup(m->origin ? m->origin : "the manifest");
-    if (!c->damage.path)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
+    IRON_FAIL_IF(!c->damage.path, err, IRON_E_NOMEM, "out of memory while checking files");
     IRON_TRY(open_files(c, err));
     IRON_TRY((m->has_file_seals ? check_seals : check_chunks)(c, err));
     for (size_t k = 0; k < c->count; k++)
@@ -685,8 +681,7 @@ iron_status iron_check_run(const iron_manifest *manifest, const iron_check_optio
                  manifest->origin ? manifest->origin : "the manifest", manifest->part,
                  manifest->parts);
     c = calloc(1, sizeof *c);
-    if (!c)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
+    IRON_FAIL_IF(!c, err, IRON_E_NOMEM, "out of memory while checking files");
     c->manifest = manifest;
     c->options = *options;
     status = run_check(c, err);

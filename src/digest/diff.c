@@ -1786,8 +1786,7 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
 
     *count = 0;
     *marks = calloc(m->chunk_count + 1, sizeof **marks);
-    if (!*marks)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %zu marks", m->chunk_count);
+    IRON_FAIL_IF(!*marks, err, IRON_E_NOMEM, "out of memory for %zu marks", m->chunk_count);
     for (uint64_t k = chunk; k < m->chunk_count; k++)
         if (m->chunks[k].mark != IRON_MARK_NONE)
             (*marks)[(*count)++] =
@@ -1807,8 +1806,7 @@ static iron_status pair_up(pairing *p, iron_error *err) {
     size_t i = 0, j = 0;
 
     p->pairs = calloc(p->count[0] + 1, sizeof *p->pairs);
-    if (!p->pairs)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %zu marks", p->count[0]);
+    IRON_FAIL_IF(!p->pairs, err, IRON_E_NOMEM, "out of memory for %zu marks", p->count[0]);
     while (i < p->count[0] && j < p->count[1]) {
         placed_mark x = p->marks[0][i], y = p->marks[1][j];
 
@@ -2643,16 +2641,14 @@ iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
                  IRON_THREADS_MAX);
     IRON_TRY(iron__chunk_tokens_check(options ? options->chunk_tokens : 0, err));
     run.diff = calloc(1, sizeof *run.diff);
-    if (!run.diff)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a comparison");
+    IRON_FAIL_IF(!run.diff, err, IRON_E_NOMEM, "out of memory for a comparison");
     run.diff->report.struct_size = sizeof run.diff->report;
     status = run_comparison(&run, options, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = run.diff;
+    else
         iron_diff_destroy(run.diff);
-        return status;
-    }
-    *out = run.diff;
-    return IRON_OK;
+    return status;
 }
 
 void iron_diff_destroy(iron_diff *diff) {

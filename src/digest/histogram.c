@@ -460,12 +460,11 @@ iron_status iron_histogram_create(const iron_histogram_options *options,
     if (!h)
         return IRON_E_NOMEM;
     status = set_up(h, options, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = h;
+    else
         iron_histogram_destroy(h);
-        return status;
-    }
-    *out = h;
-    return IRON_OK;
+    return status;
 }
 
 void iron_histogram_destroy(iron_histogram_context *h) {

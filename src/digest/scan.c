@@ -31,7 +31,6 @@
 #include "formats/source.h"
 #include "gpu/gpu.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -244,8 +243,7 @@ static iron_status reserve_chunks(scan_job *scan, uint64_t end, iron_error *err)
         capacity = scan->count != IRON_COUNT_UNKNOWN || needed > 2 * capacity ? (size_t)needed
                                                                               : 2 * capacity;
         chunks = realloc(m->chunks, capacity * sizeof *chunks);
-        if (!chunks)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu chunks", capacity);
+        IRON_FAIL_IF(!chunks, err, IRON_E_NOMEM, "out of memory: %zu chunks", capacity);
         m->chunks = chunks;
         scan->chunk_capacity = capacity;
     }
@@ -949,8 +947,7 @@ static iron_status scan_gpus(scan_job *scan, iron_error *err) {
         ranges = 1;
     split.count = ranges;
     split.context = all = calloc(ranges, sizeof *all);
-    if (!all)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: ranges of devices");
+    IRON_FAIL_IF(!all, err, IRON_E_NOMEM, "out of memory: ranges of devices");
     for (size_t k = 0; k < ranges; k++) {
         all[k].scan = scan;
         all[k].first = k * share;
@@ -981,8 +978,8 @@ static iron_status file_seals_init(scan_job *s, iron_error *err) {
     files->count = count;
     files->starts = calloc(count + 1, sizeof *files->starts);
     files->words = calloc(count, sizeof *files->words);
-    if (!files->starts || !files->words)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: seals of %zu files", count);
+    IRON_FAIL_IF(!files->starts || !files->words, err, IRON_E_NOMEM,
+                 "out of memory: seals of %zu files", count);
     if (!s->is_seekable)
         return IRON_OK;
     for (size_t k = 0; k < count; k++)
@@ -998,8 +995,7 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
     uint64_t next_first = 0;
 
     m->files = calloc(count ? count : 1, sizeof *m->files);
-    if (!m->files)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    IRON_FAIL_IF(!m->files, err, IRON_E_NOMEM, "out of memory while listing files");
     for (size_t k = 0; k < count; k++) {
         iron__manifest_entry *f = &m->files[m->file_count++];
         iron_dtype dtype = iron__source_layout(s->source, k)->dtype;
@@ -1010,8 +1006,8 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
 
         f->path = strdup(iron_source_file(s->source, k));
         f->column = column ? strdup(column) : NULL;
-        if (!f->path || (column && !f->column))
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+        IRON_FAIL_IF(!f->path || (column && !f->column), err, IRON_E_NOMEM,
+                     "out of memory while listing files");
         strncpy(f->format, iron_source_file_format(s->source, k), sizeof f->format - 1);
         snprintf(f->compression, sizeof f->compression, "%s", compression ? compression : "");
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
@@ -1073,8 +1069,7 @@ static iron_status run_scan(scan_job *s, iron_manifest **out, iron_error *err) {
     IRON_TRY(set_range(s, err));
     IRON_TRY(check_chunk_count(s, err));
     s->manifest = calloc(1, sizeof *s->manifest);
-    if (!s->manifest)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a manifest");
+    IRON_FAIL_IF(!s->manifest, err, IRON_E_NOMEM, "out of memory: a manifest");
     range = (iron__bag_range){s->first, s->count, options->part};
     pthread_mutex_init(&s->mutex, NULL);
     status = s->has_bag ? iron__bag_job_init(&s->bag, source, options->bag,

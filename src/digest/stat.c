@@ -18,7 +18,6 @@
 #include "formats/source.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -1082,12 +1081,11 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
     if (status == IRON_OK)
         collect_counts(&all);
     workers_deinit(&all);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = all.stat;
+    else
         iron_stat_destroy(all.stat);
-        return status;
-    }
-    *out = all.stat;
-    return IRON_OK;
+    return status;
 }
 
 /* Statistics as 64-bit words, for other processes on the same kind of machine.

@@ -105,12 +105,11 @@ iron_status iron__engine_create_sharing(const iron_config *config, uint32_t shar
     pthread_mutex_init(&e->outside.mutex, NULL);
     e->outside.found = iron__token_stats_neutral();
     status = init_engine(e, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = e;
+    else
         iron_engine_destroy(e);
-        return status;
-    }
-    *out = e;
-    return IRON_OK;
+    return status;
 }
 
 void iron_engine_destroy(iron_engine *engine) {

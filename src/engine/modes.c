@@ -512,8 +512,7 @@ static iron_status fill_tokens(bench *b, iron_error *err) {
     uint32_t *tokens = malloc(bytes);
     iron_status status;
 
-    if (!tokens)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %zu bytes of tokens", bytes);
+    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory: %zu bytes of tokens", bytes);
     status = iron_generate(1, 50257, 0, tokens, (size_t)b->tokens_max, err);
     copy.from_host = tokens;
     if (status == IRON_OK)

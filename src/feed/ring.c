@@ -234,12 +234,11 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
         status = plan_pieces(r, options, err);
     if (status == IRON_OK)
         status = start_readers(r, options->shape.readers, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = r;
+    else
         iron__ring_destroy(r);
-        return status;
-    }
-    *out = r;
-    return IRON_OK;
+    return status;
 }
 
 void iron__ring_destroy(iron__ring *ring) {
