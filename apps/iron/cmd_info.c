@@ -69,18 +69,12 @@ typedef struct inventory {
 
 static bool is_cpu(const char *backend) { return strcmp(backend, "cpu") == 0; }
 
-static iron_status no_memory(iron_error *err) {
-    err->status = IRON_E_NOMEM;
-    snprintf(err->text, sizeof err->text, "out of memory for a list of devices");
-    return IRON_E_NOMEM;
-}
-
 static iron_status find_devices(info_backend *b, iron_error *err) {
     size_t count = iron_device_count(b->name);
 
     b->devices = calloc(count + 1, sizeof *b->devices);
     if (!b->devices)
-        return no_memory(err);
+        return usage(err, "out of memory for a list of devices");
     for (size_t k = 0; k < count; k++) {
         iron_device_info *info = &b->devices[k].info;
         iron_error why = {IRON_OK, 0, ""};
@@ -104,8 +98,8 @@ static iron_status inventory_init(inventory *v, const char *only, iron_error *er
         return usage(err, "unknown backend '%.40s'; use auto, cpu, cuda or opencl", only);
     v->backends = calloc(count, sizeof *v->backends);
     if (!v->backends)
-        return no_memory(err);
-    while (v->backend_count < count) {
+        return usage(err, "out of memory for a list of devices");
+    do {
         iron_backend_info info = {.struct_size = sizeof info, .name = only, .is_available = 1};
         iron_device_info first = {.struct_size = sizeof first};
         iron_error why = {IRON_OK, 0, ""};
@@ -121,7 +115,7 @@ static iron_status inventory_init(inventory *v, const char *only, iron_error *er
         v->backend_count++;
         if (!is_cpu(b->name))
             IRON_TRY(find_devices(b, err));
-    }
+    } while (v->backend_count < count); /* there is always the CPU */
     return IRON_OK;
 }
 
