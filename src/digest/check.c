@@ -343,8 +343,9 @@ static iron_status scan_run(iron_check *c, const run *r, uint64_t first, uint64_
     status = iron__scan(source, what, first - r->first, &o, out, err);
     /* the length of a pipe is known only after it was read */
     if (status == IRON_OK && (*out)->tokens != stop - first) {
-        status = iron__fail(err, IRON_E_FORMAT, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
-                            iron_source_file(source, 0), (*out)->tokens, stop - first);
+        iron__fail(err, IRON_E_FORMAT, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
+                   iron_source_file(source, 0), (*out)->tokens, stop - first);
+        status = IRON_E_FORMAT;
         iron_manifest_destroy(*out);
         *out = NULL;
     }
