@@ -64,16 +64,14 @@ static iron_status feed_batches(rank_feed *f, uint64_t first, uint64_t count,
     uint64_t begin = first < f->batches ? first * f->batch : f->tokens;
     uint64_t end =
         first < f->batches && count < f->batches - first ? (first + count) * f->batch : f->tokens;
-    iron_status status;
 
     /* an empty range may start anywhere, but for the seal at a multiple of 4 */
-    status = iron_engine_begin_at(f->mine, f->base + (begin < end ? begin : 0), err);
-    if (status == IRON_OK && room)
-        status = iron_engine_record(f->mine, room, (size_t)count, err);
-    if (status == IRON_OK)
-        status =
-            iron_engine_feed_range(f->mine, f->source, begin, end - begin, update_progress, f, err);
-    return status == IRON_OK ? iron_engine_end_batch(f->mine, err) : status;
+    IRON_TRY(iron_engine_begin_at(f->mine, f->base + (begin < end ? begin : 0), err));
+    if (room)
+        IRON_TRY(iron_engine_record(f->mine, room, (size_t)count, err));
+    IRON_TRY(
+        iron_engine_feed_range(f->mine, f->source, begin, end - begin, update_progress, f, err));
+    return iron_engine_end_batch(f->mine, err);
 }
 
 static iron_status feed_share(rank_feed *f, iron_effect *effect, int32_t *additions,
@@ -82,11 +80,10 @@ static iron_status feed_share(rank_feed *f, iron_effect *effect, int32_t *additi
     uint64_t rank = (uint64_t)f->ranks->rank, count = (uint64_t)f->ranks->count;
     uint64_t first = fours / count * rank + smaller(rank, fours % count);
     uint64_t share = fours / count + (rank < fours % count);
-    iron_status status;
 
     f->total = f->tokens / count + 1;
-    status = feed_batches(f, first * GRID, share * GRID, NULL, err);
-    return status == IRON_OK ? iron_engine_effect(f->mine, effect, additions, err) : status;
+    IRON_TRY(feed_batches(f, first * GRID, share * GRID, NULL, err));
+    return iron_engine_effect(f->mine, effect, additions, err);
 }
 
 static iron_status feed_sums(rank_feed *f, iron_error *err) {
@@ -124,13 +121,12 @@ static uint64_t block_size(const rank_feed *f) {
 /* Feeds the block of this rank; past the last block it feeds nothing. */
 static iron_status feed_block(rounds *r, uint64_t index, iron_error *err) {
     rank_feed *f = r->feed;
-    iron_status status;
 
     f->done_before = index < r->blocks ? index * r->block * f->batch : f->tokens;
     f->total = f->tokens;
-    status = feed_batches(f, index < r->blocks ? index * r->block : f->batches, r->block,
-                          r->batches, err);
-    return status == IRON_OK ? iron_engine_effect(f->mine, &r->effect, NULL, err) : status;
+    IRON_TRY(feed_batches(f, index < r->blocks ? index * r->block : f->batches, r->block,
+                          r->batches, err));
+    return iron_engine_effect(f->mine, &r->effect, NULL, err);
 }
 
 /* Rank 0 applies the blocks of all ranks in order; the other ranks send theirs. */
@@ -177,23 +173,18 @@ static iron_status open_feed(const feed_options *o, feed_plan *plan, const args 
                              iron_error *err) {
     iron_report r = {.struct_size = sizeof r};
     uint64_t done, tokens;
-    iron_status status = feed_engine_make(o, plan, &f->whole, err);
 
-    if (status == IRON_OK && iron_engine_checkpoint(f->whole, &done, &tokens))
-        status = usage(err,
-                       "--resume %.100s is a checkpoint of a feed that has read %" PRIu64
-                       " of %" PRIu64 " tokens; feed the rest with iron feed --continue",
-                       o->resume, done, tokens);
-    if (status == IRON_OK)
-        status = iron_engine_report(f->whole, &r, err);
-    if (status == IRON_OK)
-        status = iron_engine_create(iron_engine_config(f->whole), &f->mine, err);
-    if (status == IRON_OK && o->state && f->ranks->rank == 0)
-        status = iron_state_path_check(o->state, err);
-    if (status == IRON_OK)
-        status = feed_source_open(o, a, &f->source, err);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(feed_engine_make(o, plan, &f->whole, err));
+    if (iron_engine_checkpoint(f->whole, &done, &tokens))
+        return usage(err,
+                     "--resume %.100s is a checkpoint of a feed that has read %" PRIu64
+                     " of %" PRIu64 " tokens; feed the rest with iron feed --continue",
+                     o->resume, done, tokens);
+    IRON_TRY(iron_engine_report(f->whole, &r, err));
+    IRON_TRY(iron_engine_create(iron_engine_config(f->whole), &f->mine, err));
+    if (o->state && f->ranks->rank == 0)
+        IRON_TRY(iron_state_path_check(o->state, err));
+    IRON_TRY(feed_source_open(o, a, &f->source, err));
     f->base = r.tokens;
     f->batch = iron_engine_config(f->whole)->batch;
     f->tokens = iron_source_tokens(f->source);

@@ -121,12 +121,9 @@ static iron_status add_argument(sum_streams *s, const reading *r, const char *pa
 static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, iron_error *err) {
     const char *const *paths = (const char *const *)a->values;
     char *name;
-    iron_status status = reading_open(r, paths, a->value_count, &s->source, err);
 
-    if (status == IRON_OK)
-        status = ranks_note_files(ranks_here(), s->source, err);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(reading_open(r, paths, a->value_count, &s->source, err));
+    IRON_TRY(ranks_note_files(ranks_here(), s->source, err));
     name = join_names(paths, a->value_count, err);
     return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
 }
@@ -134,17 +131,15 @@ static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, 
 /* Lists the streams and notes them. */
 static iron_status open_streams(sum_streams *s, const sum_options *o, const args *a,
                                 iron_error *err) {
-    iron_status status = IRON_OK;
-
     s->is_checkable = !o->wants_stream || a->value_count == 1;
     s->cut = bag_cut_of(&o->bag);
     if (a->value_count == 0)
         return usage(err, "no input; name files");
     if (o->wants_stream)
         return open_as_one(s, &o->reading, a, err);
-    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
-        status = add_argument(s, &o->reading, a->values[k], err);
-    return status;
+    for (size_t k = 0; k < a->value_count; k++)
+        IRON_TRY(add_argument(s, &o->reading, a->values[k], err));
+    return IRON_OK;
 }
 
 static iron_digest_result empty_result(uint64_t vocab) {

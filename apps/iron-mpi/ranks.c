@@ -101,9 +101,7 @@ iron_status ranks_note_files(ranks *r, const iron_source *source, iron_error *er
 iron_status ranks_work_on_same(const ranks *r, iron_status status, iron_error *err) {
     ranks first = *r;
 
-    status = ranks_agree(r, status, err); /* a rank that failed has nothing to compare */
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(ranks_agree(r, status, err)); /* a rank that failed has nothing to compare */
     MPI_Bcast(&first, (int)sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
     if (r->hash != first.hash || r->files != first.files || r->tokens != first.tokens)
         status = usage(err,

@@ -292,11 +292,10 @@ static iron_status check_request(const request *r, iron_error *err) {
 static iron_status run(void *options, args *a, iron_error *err) {
     request *r = options;
     iron_arena *arena = NULL;
-    iron_status status;
+    iron_status status = IRON_OK;
     progress p;
 
-    if ((status = check_request(r, err)) != IRON_OK)
-        return status;
+    IRON_TRY(check_request(r, err));
     if (r->explained)
         return explain(r->explained, err);
     p = progress_start(0);
@@ -307,8 +306,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
     r->options.is_listing = r->wants_list;
     r->options.progress = progress_update;
     r->options.context = &p;
-    if ((status = iron_arena_open(&r->options, &arena, err)) != IRON_OK)
-        return status;
+    IRON_TRY(iron_arena_open(&r->options, &arena, err));
     if (r->wants_list && r->reports[IRON_REPORT_JSON])
         status = iron_arena_registry(r->reports[IRON_REPORT_JSON], err);
     else if (r->wants_list)

@@ -149,22 +149,16 @@ static iron_status seal_now(const check_options *o, const char *name, bool wants
                             char text[SEAL_ROOM], iron_error *err) {
     iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
-    iron_bag_options b;
     iron_source *source = NULL;
     iron_manifest *m = NULL;
     progress p = progress_start(0);
     iron_scan_options scan = reading_scan_options(&o->reading, &p);
     iron_status status = reading_open(&o->reading, &name, 1, &source, err);
 
-    iron_bag_options_init(&b);
-    b.cut = o->cut;
-    b.threads = scan.threads;
-    b.progress = scan.progress;
-    b.context = scan.context;
-    if (status == IRON_OK && wants_bag)
-        status = iron_bag_source(source, &b, &bag, err);
-    else if (status == IRON_OK)
-        status = iron_scan(source, &scan, &m, err);
+    if (wants_bag)
+        scan.bag = o->cut;
+    if (status == IRON_OK)
+        status = reading_scan(source, &scan, wants_bag, &m, &bag, err);
     progress_clear(&p);
     if (status == IRON_OK && m)
         status = iron_manifest_digest(m, &digest, err);
@@ -254,8 +248,7 @@ static iron_status check_section(const check_options *o, FILE *from, const char 
     size_t length;
     bool is_whole;
 
-    if (use_options(o, &read, list, &options, err) != IRON_OK)
-        return err->status;
+    IRON_TRY(use_options(o, &read, list, &options, err));
     if (fseeko(from, s->begin, SEEK_SET) != 0)
         return usage(err, "cannot read %.120s: %s", list, strerror(errno));
     for (size_t k = 0; k < s->line_count && read_line(from, line, &length, &is_whole); k++) {
@@ -281,13 +274,9 @@ static iron_status check_lines(const check_options *o, FILE *from, const char *l
     int next;
 
     while ((next = getc(from)) != EOF) {
-        iron_status status;
-
         ungetc(next, from);
         s.begin = ftello(from);
-        status = check_section(o, from, list, &s, tally, &good, err);
-        if (status != IRON_OK)
-            return status;
+        IRON_TRY(check_section(o, from, list, &s, tally, &good, err));
         s.first_line += s.line_count;
     }
     if (ferror(from))
@@ -446,11 +435,10 @@ static iron_status check_each(const check_options *o, const args *a, iron_error 
 
 static iron_status run(void *options, args *a, iron_error *err) {
     check_options *o = options;
-    iron_status status = command_default_input(
-        a, "no list; name lists or manifests, or give a list on standard input", err);
 
-    if (status != IRON_OK || (status = reading_check(&o->reading, err)) != IRON_OK)
-        return status;
+    IRON_TRY(command_default_input(
+        a, "no list; name lists or manifests, or give a list on standard input", err));
+    IRON_TRY(reading_check(&o->reading, err));
     o->reading.is_for_raw = true;
     o->reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
     return check_each(o, a, err);

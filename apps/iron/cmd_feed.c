@@ -108,8 +108,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
 
     /* the engine, new or resumed, and the input */
     o->reading.wants_seekable = c->has_every || c->wants_continue;
-    if ((status = check_state(c, err)) != IRON_OK)
-        return status;
+    IRON_TRY(check_state(c, err));
     if ((status = feed_plan_make(o, &plan, err)) != IRON_OK)
         goto done;
     opened = seconds_now();

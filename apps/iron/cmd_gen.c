@@ -67,8 +67,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
 
     if (a->value_count > 0)
         return usage(err, "gen takes no argument '%.60s'; see iron gen --help", a->values[0]);
-    if ((status = iron_dtype_parse(o->dtype, &dtype, err)) != IRON_OK)
-        return status;
+    IRON_TRY(iron_dtype_parse(o->dtype, &dtype, err));
     if (dtype != IRON_DTYPE_U16 && dtype != IRON_DTYPE_U32)
         return usage(err, "--dtype '%.40s' is not written by gen; use u16 or u32", o->dtype);
     if (!o->output && isatty(STDOUT_FILENO))
@@ -78,8 +77,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if (dtype == IRON_DTYPE_U16 && o->limit > 65536)
         return usage(err, "--limit %" PRIu64 " is above 65536, the limit of u16; use --dtype u32",
                      o->limit);
-    if ((status = iron_output_open(o->output, &output, err)) != IRON_OK)
-        return status;
+    IRON_TRY(iron_output_open(o->output, &output, err));
     command_guard_file(iron_output_temporary(output));
     status = write_stream(o, dtype, output, err);
     if (status == IRON_OK)

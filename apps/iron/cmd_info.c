@@ -69,18 +69,12 @@ typedef struct inventory {
 
 static bool is_cpu(const char *backend) { return strcmp(backend, "cpu") == 0; }
 
-static iron_status no_memory(iron_error *err) {
-    err->status = IRON_E_NOMEM;
-    snprintf(err->text, sizeof err->text, "out of memory for a list of devices");
-    return IRON_E_NOMEM;
-}
-
 static iron_status find_devices(info_backend *b, iron_error *err) {
     size_t count = iron_device_count(b->name);
 
     b->devices = calloc(count + 1, sizeof *b->devices);
     if (!b->devices)
-        return no_memory(err);
+        return usage(err, "out of memory for a list of devices");
     for (size_t k = 0; k < count; k++) {
         iron_device_info *info = &b->devices[k].info;
         iron_error why = {IRON_OK, 0, ""};
@@ -93,56 +87,36 @@ static iron_status find_devices(info_backend *b, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status find_all(inventory *v, iron_error *err) {
-    size_t count = iron_backend_count();
-    iron_status status = IRON_OK;
-
-    v->backends = calloc(count, sizeof *v->backends);
-    if (!v->backends)
-        return no_memory(err);
-    for (size_t k = 0; k < count && status == IRON_OK; k++) {
-        iron_backend_info info = {.struct_size = sizeof info};
-        info_backend *b = &v->backends[k];
-
-        if ((status = iron_backend_at(k, &info, err)) != IRON_OK)
-            break;
-        b->name = info.name;
-        b->is_available = info.is_available;
-        memcpy(b->reason, info.reason, sizeof b->reason);
-        v->backend_count++;
-        if (!is_cpu(b->name))
-            status = find_devices(b, err);
-    }
-    return status;
-}
-
-/* iron_backend_at would also load the drivers of the backends before this one. */
-static iron_status find_one(inventory *v, const char *name, iron_error *err) {
-    iron_device_info first = {.struct_size = sizeof first};
-    iron_error why = {IRON_OK, 0, ""};
-    info_backend *b;
-
-    if (iron_mode_count(name) == 0)
-        return usage(err, "unknown backend '%.40s'; use auto, cpu, cuda or opencl", name);
-    b = v->backends = calloc(1, sizeof *v->backends);
-    if (!b)
-        return no_memory(err);
-    v->backend_count = 1;
-    b->name = name;
-    b->is_available = is_cpu(name) || iron_device_at(name, 0, &first, &why) == IRON_OK;
-    memcpy(b->reason, why.text, sizeof b->reason);
-    return is_cpu(name) ? IRON_OK : find_devices(b, err);
-}
-
 /* Finds all backends, or only the one named. */
-static iron_status inventory_init(inventory *v, const char *backend, iron_error *err) {
-    iron_status status;
+static iron_status inventory_init(inventory *v, const char *only, iron_error *err) {
+    size_t count = only ? 1 : iron_backend_count();
 
     *v = (inventory){.cpu = {.struct_size = sizeof v->cpu}};
     (void)iron_cache_folder(v->cache_folder, sizeof v->cache_folder, NULL); /* "" if it fails */
-    if ((status = iron_cpu_describe(&v->cpu, err)) != IRON_OK)
-        return status;
-    return backend ? find_one(v, backend, err) : find_all(v, err);
+    IRON_TRY(iron_cpu_describe(&v->cpu, err));
+    if (only && iron_mode_count(only) == 0)
+        return usage(err, "unknown backend '%.40s'; use auto, cpu, cuda or opencl", only);
+    v->backends = calloc(count, sizeof *v->backends);
+    if (!v->backends)
+        return usage(err, "out of memory for a list of devices");
+    do {
+        iron_backend_info info = {.struct_size = sizeof info, .name = only, .is_available = 1};
+        iron_device_info first = {.struct_size = sizeof first};
+        iron_error why = {IRON_OK, 0, ""};
+        info_backend *b = &v->backends[v->backend_count];
+
+        if (!only)
+            IRON_TRY(iron_backend_at(v->backend_count, &info, err));
+        else if (!is_cpu(only)) /* iron_backend_at would load the drivers of those before it */
+            info.is_available = iron_device_at(only, 0, &first, &why) == IRON_OK;
+        b->name = info.name;
+        b->is_available = info.is_available;
+        memcpy(b->reason, only ? why.text : info.reason, sizeof b->reason);
+        v->backend_count++;
+        if (!is_cpu(b->name))
+            IRON_TRY(find_devices(b, err));
+    } while (v->backend_count < count); /* there is always the CPU */
+    return IRON_OK;
 }
 
 /* One line, even if the driver's message has several. */

@@ -320,10 +320,9 @@ static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iro
            count > 0) {
         status = iron_digest_update(digest, position, s->dtype, buffer, count, err);
         *is_value = status == IRON_E_FORMAT;
-        if (status == IRON_OK && d->list)
-            status = check_documents(o, s, d, buffer, position, count, err);
-        if (status != IRON_OK)
-            return status;
+        IRON_TRY(status);
+        if (d->list)
+            IRON_TRY(check_documents(o, s, d, buffer, position, count, err));
         if (o->has_eos && !d->list)
             find_pairs(s, buffer, position, count, o->eos);
         if (o->has_eos && position == 0)
@@ -756,25 +755,24 @@ static int by_pattern_and_numbers(const void *left, const void *right) {
     return order ? order : strcmp(a->base, b->base);
 }
 
-/* By all numbers but the shard's, then by the shard's. */
-static int by_part(const void *left, const void *right, void *context) {
-    const numbered_name *a = left, *b = right;
-    const name_group *g = context;
+/* By all numbers but the shard's: names of one series are equal. */
+static int compare_series(const name_group *g, const numbered_name *a, const numbered_name *b) {
     int order = 0;
 
     for (size_t k = 0; order == 0 && k < a->count; k++)
         if (k != g->part)
             order = compare_values(a, b, k);
+    return order;
+}
+
+static int by_part(const void *left, const void *right, void *context) {
+    const numbered_name *a = left, *b = right;
+    const name_group *g = context;
+    int order = compare_series(g, a, b);
+
     if (order == 0)
         order = compare_values(a, b, g->part);
     return order ? order : strcmp(a->base, b->base);
-}
-
-static bool is_same_series(const name_group *g, const numbered_name *a, const numbered_name *b) {
-    for (size_t k = 0; k < a->count; k++)
-        if (k != g->part && compare_values(a, b, k) != 0)
-            return false;
-    return true;
 }
 
 /* Whether number k is a total: "3-of-10", "3_of_10". */
@@ -970,9 +968,9 @@ static void check_group(name_group *g, finding_list *found) {
     for (size_t begin = 0, end; begin < g->count; begin = end) {
         name_group series = *g;
 
-        for (end = begin + 1; end < g->count; end++)
-            if (!is_same_series(g, &g->names[begin], &g->names[end]))
-                break;
+        end = begin + 1;
+        while (end < g->count && compare_series(g, &g->names[begin], &g->names[end]) == 0)
+            end++;
         series.names = g->names + begin;
         series.count = end - begin;
         check_series(&series, found);
@@ -995,9 +993,9 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
     for (size_t begin = 0, end; begin < count; begin = end) {
         name_group g = {.names = names + begin};
 
-        for (end = begin + 1; end < count; end++)
-            if (compare_patterns(&names[begin], &names[end]) != 0)
-                break;
+        end = begin + 1;
+        while (end < count && compare_patterns(&names[begin], &names[end]) == 0)
+            end++;
         g.count = end - begin;
         check_group(&g, found);
     }
@@ -1069,8 +1067,7 @@ static iron_status check_options(lint_options *o, const args *a, iron_error *err
             return usage(err, "- is standard input; lint needs files: name a directory or files");
     if (o->has_eos && o->has_vocab && o->eos >= o->vocab)
         return usage(err, "--eos %" PRIu32 " is not below --vocab %" PRIu64, o->eos, o->vocab);
-    if (reading_cpu_only(&o->reading, "lint runs", err) != IRON_OK)
-        return err->status;
+    IRON_TRY(reading_cpu_only(&o->reading, "lint runs", err));
     return reading_check(&o->reading, err);
 }
 
@@ -1079,10 +1076,9 @@ static iron_status run(void *options, args *a, iron_error *err) {
     lint_run r = {.options = o};
     finding_list found = {0};
     uint64_t tokens = 0;
-    iron_status status;
+    iron_status status = IRON_OK;
 
-    if ((status = check_options(o, a, err)) != IRON_OK)
-        return status;
+    IRON_TRY(check_options(o, a, err));
     for (size_t k = 0; status == IRON_OK && k < a->value_count; k++)
         status = add_argument(&r.shards, &o->reading, a->values[k], err);
     if (status != IRON_OK)

@@ -84,8 +84,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
 
     if (a->value_count == 0)
         return usage(err, "no parts; name the files that iron sum --part wrote");
-    if ((status = check_output(o, a, err)) != IRON_OK)
-        return status;
+    IRON_TRY(check_output(o, a, err));
     parts = calloc(a->value_count, sizeof(void *));
     if (!parts)
         return usage(err, "out of memory for %zu parts", a->value_count);

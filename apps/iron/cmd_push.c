@@ -135,7 +135,6 @@ static iron_status push(push_options *o, const char *path, iron_error *err) {
 
 static iron_status run(void *options, args *a, iron_error *err) {
     push_options *o = options;
-    iron_status status;
 
     if (a->value_count != 2)
         return usage(err,
@@ -146,8 +145,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
         return usage(err, "a pipe cannot be sent again after an error; save it to a file, or send "
                           "it with curl -X POST -T - 'URL/feed?dtype=D'");
     o->reading.wants_seekable = true;
-    if ((status = reading_check(&o->reading, err)) != IRON_OK)
-        return status;
+    IRON_TRY(reading_check(&o->reading, err));
     o->push.url = a->values[1];
     o->push.is_append = o->wants_append;
     return push(o, a->values[0], err);

@@ -36,18 +36,14 @@ typedef struct quantizer {
 
 static iron_status quantize_one(const quantizer *q, const char *text, double *value, double *point,
                                 iron_error *err) {
-    iron_status status;
     uint64_t number;
 
     if (!q->is_xor) {
-        status = parse_real("value", text, value, err);
-        if (status == IRON_OK)
-            *point = iron_lattice_quantize_real(q->lattice, *value);
-        return status;
+        IRON_TRY(parse_real("value", text, value, err));
+        *point = iron_lattice_quantize_real(q->lattice, *value);
+        return IRON_OK;
     }
-    status = parse_number("value", text, &number, err);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(parse_number("value", text, &number, err));
     if (number > UINT32_MAX)
         return usage(err, "value %.40s is beyond 32 bits; XOR values are 0 to 4294967295", text);
     *value = (double)number;
@@ -58,10 +54,8 @@ static iron_status quantize_one(const quantizer *q, const char *text, double *va
 /* Prints a line, or keeps the value for JSON. */
 static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
     double value = 0, point = 0;
-    iron_status status = quantize_one(q, text, &value, &point, err);
 
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(quantize_one(q, text, &value, &point, err));
     if (!q->wants_json) {
         printf("%.0f\n", point);
         return IRON_OK;
@@ -129,15 +123,13 @@ static iron_status run(void *options, args *a, iron_error *err) {
     uint32_t points[LATTICE_ROOM], count = 0;
     iron_lattice *lattice = NULL;
     double value, point;
-    iron_status status;
+    iron_status status = IRON_OK;
 
     if (a->value_count == 0)
         return usage(err, "no values; give some, or - to read them from standard input");
-    if (o->lattice && (status = parse_lattice(o->lattice, points, &count, err)) != IRON_OK)
-        return status;
-    status = iron_lattice_create(o->lattice ? points : NULL, count, &lattice, err);
-    if (status != IRON_OK)
-        return status;
+    if (o->lattice)
+        IRON_TRY(parse_lattice(o->lattice, points, &count, err));
+    IRON_TRY(iron_lattice_create(o->lattice ? points : NULL, count, &lattice, err));
     q.lattice = lattice;
     q.is_xor = strcmp(o->kind, "xor") == 0;
     q.wants_json = o->wants_json;

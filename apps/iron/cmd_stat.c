@@ -16,8 +16,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
     progress p;
     iron_status status;
 
-    if ((status = stat_source_open(o, a, &source, err)) != IRON_OK)
-        return status;
+    IRON_TRY(stat_source_open(o, a, &source, err));
     p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
     scan = stat_scan_options(o);
     scan.progress = progress_update;

@@ -31,14 +31,11 @@ static const char *positions_name(iron_positions positions) {
 
 static iron_status load(const char *path, saved *s, iron_error *err) {
     iron_config run;
-    iron_status status;
 
     iron_config_init(&run);
     run.backend = "cpu"; /* printing a file needs no GPU */
     run.threads = 1;
-    status = iron_engine_load(path, &run, &s->engine, err);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(iron_engine_load(path, &run, &s->engine, err));
     s->config = *iron_engine_config(s->engine);
     s->report.struct_size = sizeof s->report;
     s->xors = iron_engine_xor_accumulators(s->engine);

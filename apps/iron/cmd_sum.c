@@ -90,8 +90,7 @@ static iron_status check_outputs(const sum_options *o, iron_error *err) {
         strcmp(o->reading.backend, "cpu") != 0)
         return usage(err, "--backend %.40s: bags are made on the CPU; leave the option out",
                      o->reading.backend);
-    if (bag_check(&o->bag, err) != IRON_OK)
-        return err->status;
+    IRON_TRY(bag_check(&o->bag, err));
     if (o->manifest)
         return reading_target("--manifest", o->manifest, err);
     return o->output ? reading_target("-o", o->output, err) : IRON_OK;
@@ -130,20 +129,13 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
         o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
     iron_manifest *m = NULL;
     iron_scan_options s = reading_scan_options(&o->reading, &p);
-    iron_bag_options b;
     iron_status status = set_scan(o, source, &s, err);
 
-    iron_bag_options_init(&b);
-    b.threads = s.threads;
-    b.cut = s.bag;
-    b.progress = s.progress;
-    b.context = s.context;
-    if (status == IRON_OK && is_bag_only) {
-        status = iron_bag_source(source, &b, &bag, err);
+    if (status == IRON_OK)
+        status = reading_scan(source, &s, is_bag_only, &m, &bag, err);
+    if (is_bag_only) {
         result.bag = &bag;
         result.digest = &digest;
-    } else if (status == IRON_OK) {
-        status = iron_scan(source, &s, &m, err);
     }
     result.seconds = seconds_now() - started;
     result.manifest = m;
@@ -257,19 +249,15 @@ static iron_status run(void *options, args *a, iron_error *err) {
     iron_bag_cut cut;
     seal_line comment;
 
-    if ((status = reading_check(&o->reading, err)) != IRON_OK)
-        return status;
+    IRON_TRY(reading_check(&o->reading, err));
     o->reading.wants_seekable = o->part_text != NULL;
-    status =
-        command_default_input(a, "no input; name files, or give tokens on standard input", err);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(
+        command_default_input(a, "no input; name files, or give tokens on standard input", err));
     if (o->is_tagged && o->wants_json)
         return usage(err, "--tag is for lines; leave it out with --json");
-    if (o->part_text && (status = parse_part(o, err)) != IRON_OK)
-        return status;
-    if ((status = check_outputs(o, err)) != IRON_OK)
-        return status;
+    if (o->part_text)
+        IRON_TRY(parse_part(o, err));
+    IRON_TRY(check_outputs(o, err));
     to = (sum_printer){
         .is_json = o->wants_json, .is_tagged = o->is_tagged, .ends_with_zero = o->ends_with_zero};
     is_stream = o->wants_stream || o->manifest || o->part_text;

@@ -54,11 +54,9 @@ static iron_status read_activations(const char *path, uint64_t nodes, feed_plan 
 
 iron_status feed_plan_make(feed_options *o, feed_plan *plan, iron_error *err) {
     iron_config *c = &plan->config;
-    iron_status status = reading_check(&o->reading, err);
 
     iron_config_init(c);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(reading_check(&o->reading, err));
     if (o->has_vocab)
         c->vocab = o->vocab;
     if (o->has_nodes)
@@ -75,14 +73,14 @@ iron_status feed_plan_make(feed_options *o, feed_plan *plan, iron_error *err) {
     c->memory = o->memory;
     c->with_seal = o->wants_seal;
     if (o->lattice) {
-        status = parse_lattice(o->lattice, plan->points, &c->lattice_count, err);
+        IRON_TRY(parse_lattice(o->lattice, plan->points, &c->lattice_count, err));
         c->lattice = plan->points;
     }
-    if (status == IRON_OK && o->activations && !o->resume) {
-        status = read_activations(o->activations, c->nodes, plan, err);
+    if (o->activations && !o->resume) {
+        IRON_TRY(read_activations(o->activations, c->nodes, plan, err));
         c->activations = plan->activations;
     }
-    return status;
+    return IRON_OK;
 }
 
 static iron_status contradiction(const feed_options *o, const char *flag, iron_error *err) {
@@ -112,8 +110,7 @@ static iron_status check_resumed(const feed_options *o, const iron_engine *e, fe
                      o->resume);
     if (!o->activations)
         return IRON_OK;
-    if (read_activations(o->activations, saved->nodes, plan, err) != IRON_OK)
-        return err->status;
+    IRON_TRY(read_activations(o->activations, saved->nodes, plan, err));
     if (memcmp(plan->activations, saved->activations, saved->nodes * sizeof(float)) != 0)
         return contradiction(o, "activations", err);
     return IRON_OK;
@@ -122,7 +119,6 @@ static iron_status check_resumed(const feed_options *o, const iron_engine *e, fe
 iron_status feed_engine_make(const feed_options *o, feed_plan *plan, iron_engine **e,
                              iron_error *err) {
     iron_config run;
-    iron_status status;
 
     if (!o->resume)
         return iron_engine_create(&plan->config, e, err);
@@ -132,16 +128,15 @@ iron_status feed_engine_make(const feed_options *o, feed_plan *plan, iron_engine
     run.memory = plan->config.memory;
     run.threads = plan->config.threads;
     run.devices = plan->config.devices;
-    status = iron_engine_load(o->resume, &run, e, err);
-    return status == IRON_OK ? check_resumed(o, *e, plan, err) : status;
+    IRON_TRY(iron_engine_load(o->resume, &run, e, err));
+    return check_resumed(o, *e, plan, err);
 }
 
 iron_status feed_source_open(const feed_options *o, const args *a, iron_source **source,
                              iron_error *err) {
-    iron_status status =
-        reading_open(&o->reading, (const char *const *)a->values, a->value_count, source, err);
-
-    return status == IRON_OK ? reading_guard(*source, "--state", o->state, err) : status;
+    IRON_TRY(
+        reading_open(&o->reading, (const char *const *)a->values, a->value_count, source, err));
+    return reading_guard(*source, "--state", o->state, err);
 }
 
 static void print_text(const feed_result *f) {

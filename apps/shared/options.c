@@ -132,8 +132,7 @@ iron_status parse_lattice(const char *text, uint32_t points[LATTICE_ROOM], uint3
             return usage(err, "invalid lattice point '%.30s'; points are 1 to 65535", at);
         memcpy(item, at, length);
         item[length] = '\0';
-        if (parse_number("lattice point", item, &point, err) != IRON_OK)
-            return err->status;
+        IRON_TRY(parse_number("lattice point", item, &point, err));
         if (point > UINT32_MAX)
             return usage(err, "lattice point %s is too large; points are 1 to 65535", item);
         if (*count < LATTICE_ROOM)
@@ -222,8 +221,7 @@ static iron_status store_number(const option *o, const char *value, char *field,
     char what[64];
 
     snprintf(what, sizeof what, "--%s", o->name);
-    if (parse_number(what, value, &number, err) != IRON_OK)
-        return err->status;
+    IRON_TRY(parse_number(what, value, &number, err));
     if (number < o->min && max == widest)
         return usage(err, "--%s is %" PRIu64 "; it must be at least %" PRIu64, o->name, number,
                      o->min);
@@ -329,8 +327,7 @@ iron_status options_parse(const option_group *groups, void *into, args *a, int a
             return usage(err, "option %.60s needs a value; see --help", text);
         if (o->given)
             *((bool *)into + group->offset + o->given - 1) = true;
-        if (store(o, value, (char *)into + group->offset + o->offset, err) != IRON_OK)
-            return err->status;
+        IRON_TRY(store(o, value, (char *)into + group->offset + o->offset, err));
     }
     return IRON_OK;
 }

@@ -144,6 +144,14 @@ void suggest(suggestion *s, const char *candidate);
  * Without memory both stay as they are. */
 void *list_grow(void *items, size_t *capacity, size_t item_bytes);
 
+/* Returns what a call that failed has returned, as in the library. */
+#define IRON_TRY(expression)                                                                       \
+    do {                                                                                           \
+        iron_status iron_try_status_ = (expression);                                               \
+        if (iron_try_status_ != IRON_OK)                                                           \
+            return iron_try_status_;                                                               \
+    } while (0)
+
 /* Fills an error and returns IRON_E_ARG: `return usage(err, "...", ...)`. */
 iron_status usage(iron_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

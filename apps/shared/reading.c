@@ -168,6 +168,20 @@ iron_scan_options reading_scan_options(const reading *r, progress *p) {
     return o;
 }
 
+iron_status reading_scan(iron_source *source, const iron_scan_options *options, bool is_bag_only,
+                         iron_manifest **manifest, iron_bag_result *bag, iron_error *err) {
+    iron_bag_options b;
+
+    if (!is_bag_only)
+        return iron_scan(source, options, manifest, err);
+    iron_bag_options_init(&b);
+    b.threads = options->threads;
+    b.cut = options->bag;
+    b.progress = options->progress;
+    b.context = options->context;
+    return iron_bag_source(source, &b, bag, err);
+}
+
 const char *reading_find_file(const iron_source *source, uint64_t position, uint64_t *offset) {
     size_t files = iron_source_file_count(source);
 
@@ -219,7 +233,6 @@ iron_status reading_guard(const iron_source *source, const char *option_name, co
 iron_status reading_target(const char *option_name, const char *path, iron_error *err) {
     iron_output *probe = NULL;
     struct stat info;
-    iron_status status;
 
     if (strcmp(path, "-") == 0)
         return usage(err, "%s cannot be standard output; name a file (./- for one called -)",
@@ -228,10 +241,9 @@ iron_status reading_target(const char *option_name, const char *path, iron_error
         return usage(err, "%s %.100s exists and is not a regular file; give another name",
                      option_name, path);
     /* open it the way the command will, without writing anything */
-    status = iron_output_open(path, &probe, err);
-    if (status == IRON_OK)
-        iron_output_abandon(probe);
-    return status;
+    IRON_TRY(iron_output_open(path, &probe, err));
+    iron_output_abandon(probe);
+    return IRON_OK;
 }
 
 iron_status bag_check(const bag_options *o, iron_error *err) {

@@ -43,6 +43,10 @@ iron_status reading_list(const reading *r, const char *path, iron_input_files **
 /* The library's options for a scan; `p` shows its progress. */
 iron_scan_options reading_scan_options(const reading *r, progress *p);
 
+/* Scans a source for its manifest, or for its bag alone: then *manifest stays NULL. */
+iron_status reading_scan(iron_source *source, const iron_scan_options *options, bool is_bag_only,
+                         iron_manifest **manifest, iron_bag_result *bag, iron_error *err);
+
 /* Warnings about the files that were opened are collected, so that a command prints one line of
  * each kind, however many files it reads. main calls this when a command has ended without an
  * error, and a command that continues after errors calls it before it returns one. Prints the

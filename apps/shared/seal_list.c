@@ -251,8 +251,6 @@ char *join_names(const char *const *names, size_t count, iron_error *err) {
 /* Fills what a result with a manifest leaves to be looked up there. */
 static iron_status read_result(const sum_result *result, iron_digest_result *digest,
                                iron_bag_result *bag, iron_manifest_info *info, iron_error *err) {
-    iron_status status;
-
     *bag = (iron_bag_result){.struct_size = sizeof *bag};
     if (result->bag)
         *bag = *result->bag;
@@ -264,10 +262,10 @@ static iron_status read_result(const sum_result *result, iron_digest_result *dig
     }
     digest->struct_size = sizeof *digest;
     info->struct_size = sizeof *info;
-    status = iron_manifest_digest(result->manifest, digest, err);
-    if (status == IRON_OK && !result->bag)
-        status = iron_manifest_bag(result->manifest, bag, err);
-    return status == IRON_OK ? iron_manifest_describe(result->manifest, info, err) : status;
+    IRON_TRY(iron_manifest_digest(result->manifest, digest, err));
+    if (!result->bag)
+        IRON_TRY(iron_manifest_bag(result->manifest, bag, err));
+    return iron_manifest_describe(result->manifest, info, err);
 }
 
 /* A part has no seal of its own: its line shows the range and the four words to add. */

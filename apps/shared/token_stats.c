@@ -36,15 +36,13 @@ const option stat_table[STAT_COUNT] = {
 iron_status stat_source_open(stat_options *o, const args *a, iron_source **source,
                              iron_error *err) {
     const reading *r = &o->reading;
-    iron_status status;
 
     if (!o->has_vocab)
         return usage(err, "--vocab is missing; give the size of the vocabulary, such as 50257");
     if (o->has_top && !o->wants_histogram)
         return usage(err, "--top needs --hist, which counts the ids");
-    if ((status = reading_cpu_only(r, "statistics run", err)) != IRON_OK ||
-        (status = reading_check(&o->reading, err)) != IRON_OK)
-        return status;
+    IRON_TRY(reading_cpu_only(r, "statistics run", err));
+    IRON_TRY(reading_check(&o->reading, err));
     return reading_open(r, (const char *const *)a->values, a->value_count, source, err);
 }
 

@@ -408,42 +408,25 @@ static bool set_options(http_client *h, const char *ca_file) {
 }
 
 static void http_close(http_client *http) {
-    if (!http)
-        return;
     curl_easy_cleanup(http->curl);
     curl_slist_free_all(http->headers);
     if (http->has_begun)
         curl_global_cleanup();
     free(http->text);
-    free(http);
 }
 
-/* Both files may be NULL. Sends nothing yet. */
-static iron_status http_open(const engine_url *url, const char *token_file, const char *ca_file,
-                             http_client **out, iron_error *err) {
-    http_client *h = calloc(1, sizeof *h);
-    iron_status status;
-
-    *out = NULL;
-    IRON_FAIL_IF(!h, err, IRON_E_NOMEM, "out of memory: a connection");
+/* Both files may be NULL. Sends nothing yet. To be closed whatever this returns. */
+static iron_status http_open(http_client *h, const engine_url *url, const char *token_file,
+                             const char *ca_file, iron_error *err) {
     h->url = url;
     h->has_begun = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
     h->curl = h->has_begun ? curl_easy_init() : NULL;
-    if (!h->curl) {
-        status = iron__fail(err, IRON_E_NOMEM, 0, "cannot start libcurl; is there memory left?");
-        goto done;
-    }
-    status = add_headers(h, token_file, err);
-    if (status == IRON_OK && !set_options(h, ca_file))
-        status = iron__fail(err, IRON_E_UNSUPPORTED, 0,
-                            "libcurl %s lacks an option that is needed; use 7.85 or newer",
-                            curl_version_info(CURLVERSION_NOW)->version);
-done:
-    if (status == IRON_OK)
-        *out = h;
-    else
-        http_close(h);
-    return status;
+    IRON_FAIL_IF(!h->curl, err, IRON_E_NOMEM, "cannot start libcurl; is there memory left?");
+    IRON_TRY(add_headers(h, token_file, err));
+    IRON_FAIL_IF(!set_options(h, ca_file), err, IRON_E_UNSUPPORTED,
+                 "libcurl %s lacks an option that is needed; use 7.85 or newer",
+                 curl_version_info(CURLVERSION_NOW)->version);
+    return IRON_OK;
 }
 
 /* Errors that may go away. An untrusted certificate does not. */
@@ -678,7 +661,7 @@ typedef struct push {
     const iron_push_options *options;
     iron_source *source;
     iron__parallel_source *at;
-    http_client *http;
+    http_client http;
     engine_url url;
     push_plan plan;
     push_progress progress;
@@ -730,7 +713,7 @@ static iron_status ask_first(push *p, iron_error *err) {
     response r;
 
     for (uint32_t attempt = 1;; attempt++) {
-        http_ask(p->http, &r);
+        http_ask(&p->http, &r);
         if (r.has_engine && r.engine.batch > 0)
             break;
         IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
@@ -794,7 +777,7 @@ static iron_status send_piece(push *p, const file_piece *piece, response *r, iro
                          .tokens = piece->tokens,
                          .progress = &p->progress};
 
-    http_send(p->http, dtype, piece->at, &body, r);
+    http_send(&p->http, dtype, piece->at, &body, r);
     if (body.status != IRON_OK && err)
         *err = body.error;
     return body.status;
@@ -820,7 +803,7 @@ static iron_status push_piece(push *p, iron_error *err) {
                 return give_up(p, &r, err);
             attempt++;
             IRON_TRY(pause_before(p, attempt, &r, piece.first, err));
-            http_ask(p->http, &r);
+            http_ask(&p->http, &r);
             step = after_ask(&r, &piece);
         }
     }
@@ -876,7 +859,7 @@ iron_status iron_push(const iron_push_options *options, iron_source *source, iro
     p.progress.context = context;
     p.retries = options->retries ? options->retries : RETRIES;
     iron__source_seek(source, 0);
-    status = http_open(&p.url, options->token_file, options->ca_file, &p.http, err);
+    status = http_open(&p.http, &p.url, options->token_file, options->ca_file, err);
     if (status == IRON_OK)
         status = iron__parallel_source_open(source, iron__allocator_default(), &p.at, err);
     if (status == IRON_OK)
@@ -895,6 +878,6 @@ iron_status iron_push(const iron_push_options *options, iron_source *source, iro
     memcpy(result->seal, e->seal, sizeof result->seal);
     memcpy(result->engine, p.url.name, sizeof result->engine);
     iron__parallel_source_close(p.at);
-    http_close(p.http);
+    http_close(&p.http);
     return status;
 }

@@ -14,6 +14,7 @@
  */
 #include "digest/digest_internal.h"
 
+#include "core/array.h"
 #include "core/fail.h"
 
 #include <errno.h>
@@ -167,12 +168,10 @@ iron_status iron_bag_source_cut(const iron_source *source, iron_bag_cut *cut, ir
 }
 
 iron_status iron_bag_cut_resolve(const iron_source *source, iron_bag_cut *cut, iron_error *err) {
-    bool is_own = cut->kind == IRON_BAG_CUT_FORMAT || cut->kind == IRON_BAG_CUT_ROWS ||
-                  cut->kind == IRON_BAG_CUT_DOCUMENTS;
     iron_bag_cut wanted = *cut;
 
     IRON_TRY(check_cut(cut, err));
-    if (!is_own)
+    if (!iron__cut_is_own(wanted.kind))
         return IRON_OK;
     IRON_TRY(iron_bag_source_cut(source, cut, err));
     IRON_FAIL_IF(cut->kind == IRON_BAG_CUT_NONE, err, IRON_E_ARG,
@@ -206,27 +205,6 @@ static inline iron__seal_words seal_short(const uint32_t *tokens, size_t count) 
     return words;
 }
 
-/* Adds whole quads of the view at quads words->count / 4 and following. */
-static void seal_quads(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
-                       size_t quads, uint32_t *wide, iron__seal_words *words) {
-    if (view->dtype == IRON_DTYPE_U16 && row->take_u16 && quads > 0) {
-        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, quads, words->count / 4,
-                                   VOCAB_ANY};
-
-        row->take_u16(&run, words, NULL);
-        return;
-    }
-    while (quads > 0) {
-        size_t count = 4 * quads;
-        const uint32_t *tokens = iron__view_tokens(view, begin, &count, wide);
-        iron__quads_run run = {tokens, count / 4, words->count / 4, VOCAB_ANY};
-
-        row->take(&run, words, NULL);
-        begin += count;
-        quads -= count / 4;
-    }
-}
-
 /* Adds tokens begin ... end-1 of the view to a sample; up to three are carried over. */
 static void seal_tokens(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
                         size_t end, uint32_t *wide, iron__seal *seal) {
@@ -238,7 +216,8 @@ static void seal_tokens(const iron__seal_variant *row, const iron__tokens_view *
         begin += some;
     }
     some = (end - begin) / 4;
-    seal_quads(row, view, begin, some, wide, &seal->words);
+    iron__quads_add(row, view, begin, some, seal->words.count / 4, VOCAB_ANY, wide, &seal->words,
+                    NULL, NULL);
     begin += 4 * some;
     if (begin < end) {
         some = end - begin;
@@ -461,7 +440,8 @@ iron_status iron__document_walk_range(iron__document_walk *w, const iron_source 
                                       const atomic_bool *stop, iron_error *err) {
     size_t count = iron_source_file_count(source);
 
-    for (size_t k = iron__file_at(starts, count, first); k < count && starts[k] < end; k++) {
+    for (size_t k = iron__array_find(starts, sizeof *starts, count, first);
+         k < count && starts[k] < end; k++) {
         uint64_t stop_at = starts[k + 1] < end ? starts[k + 1] : end;
 
         if (starts[k] == starts[k + 1])
@@ -486,7 +466,7 @@ iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag
     *job = (iron__bag_job){.source = source, .cut = cut};
     pthread_mutex_init(&job->mutex, NULL);
     IRON_TRY(iron_bag_cut_resolve(source, &job->cut, err));
-    job->has_starts = job->cut.kind == IRON_BAG_CUT_ROWS || job->cut.kind == IRON_BAG_CUT_DOCUMENTS;
+    job->has_starts = iron__cut_is_own(job->cut.kind);
     if (!range) {
         IRON_FAIL_IF(job->has_starts && !iron__source_tells_starts(source), err, IRON_E_ARG,
                      "rows or documents of files together with a pipe; cut the stream with "
@@ -573,25 +553,17 @@ iron_status iron__bag_begin(const iron__bag_job *job, iron__bag_cutter *c,
 static iron_status leave_sample(iron__bag_job *job, iron__bag_cutter *c, iron_error *err) {
     iron__bag_long one = {c->first, job->cut.kind == IRON_BAG_CUT_EOS ? NO_START : c->stop,
                           c->position};
-    iron_status status = IRON_OK;
+    iron__bag_long *longs;
 
     c->is_open = false;
     pthread_mutex_lock(&job->mutex);
-    if (job->long_count == job->long_capacity) {
-        size_t capacity = job->long_capacity ? 2 * job->long_capacity : 64;
-        iron__bag_long *longs = realloc(job->longs, capacity * sizeof *longs);
-
-        if (longs) {
-            job->longs = longs;
-            job->long_capacity = capacity;
-        } else {
-            status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu samples", capacity);
-        }
+    longs = iron__array_grow(job->longs, job->long_count, &job->long_capacity, sizeof *longs);
+    if (longs) {
+        job->longs = longs;
+        longs[job->long_count++] = one;
     }
-    if (status == IRON_OK)
-        job->longs[job->long_count++] = one;
     pthread_mutex_unlock(&job->mutex);
-    return status;
+    return longs ? IRON_OK : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: samples");
 }
 
 iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__parallel_source *at,
@@ -611,7 +583,7 @@ iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__paralle
         want = want < c->buffer_tokens ? want : c->buffer_tokens;
         view.count = want < left ? want : (size_t)left;
         IRON_TRY(iron__parallel_source_read(at, c->position, c->buffer, view.count, stop, err));
-        IRON_TRY(iron__check_tokens(job->source, 0, &view, c->position, err));
+        IRON_TRY(iron__stored_check(job->source, c->position, &view, c->position, err));
         iron__bag_add(c, &view);
         want *= 4;
     }
@@ -647,7 +619,7 @@ static iron_status seal_long_piece(void *context, const void *tokens, iron_error
     iron__tokens_view view = {iron_source_dtype(job->source), tokens, p->count};
     iron__seal seal = {.words.count = p->first - p->run->sample->first};
 
-    IRON_TRY(iron__check_tokens(job->source, 0, &view, p->first, err));
+    IRON_TRY(iron__stored_check(job->source, p->first, &view, p->first, err));
     seal_tokens(p->c->row, &view, 0, view.count, p->c->wide, &seal);
     seal.words = iron__seal_total(&seal);
     seal.words.count -= p->first - p->run->sample->first;
@@ -816,7 +788,7 @@ iron_status iron_bag_source(iron_source *source, const iron_bag_options *options
     o.count = options->count;
     o.progress = options->progress;
     o.context = options->context;
-    IRON_TRY(iron__scan_bag(source, &o, &m, err));
+    IRON_TRY(iron__scan(source, IRON_SCAN_BAG, 0, &o, &m, err));
     status = iron_manifest_bag(m, result, err);
     iron_manifest_destroy(m);
     return status;

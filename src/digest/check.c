@@ -20,9 +20,9 @@
  */
 #include "digest/digest_internal.h"
 
+#include "core/array.h"
 #include "core/fail.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -56,8 +56,7 @@ struct iron_check {
     uint64_t wrong;         /* chunks that differ */
     size_t changed;         /* files whose seal differs */
     uint64_t done;          /* tokens, for progress */
-    bool is_damaged;        /* the manifest itself, */
-    iron_check_file damage; /* and how */
+    iron_check_file damage; /* of the manifest itself, unless its state is OK */
 };
 
 /* Finding and opening files. */
@@ -106,28 +105,65 @@ static char *find_file(const iron_check *c, const char *path) {
     return NULL;
 }
 
-static void set_state(entry *e, iron_check_state state, const char *format, ...)
+/* Of a file, or of the manifest itself; what was found first stays. */
+static void set_state(iron_check_file *report, iron_check_state state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void set_state(entry *e, iron_check_state state, const char *format, ...) {
+static void set_state(iron_check_file *report, iron_check_state state, const char *format, ...) {
     va_list list;
 
-    e->report.state = state;
+    if (report->state != IRON_CHECK_OK)
+        return;
+    report->state = state;
     va_start(list, format);
-    vsnprintf(e->report.reason, sizeof e->report.reason, format, list);
+    vsnprintf(report->reason, sizeof report->reason, format, list);
     va_end(list);
+}
+
+static void fail_file(entry *e, const iron_error *why) {
+    e->is_readable = false;
+    set_state(&e->report, why->status == IRON_E_FORMAT ? IRON_CHECK_FAILED : IRON_CHECK_ERROR, "%s",
+              why->text);
+}
+
+typedef struct run {
+    size_t begin, end;    /* files */
+    uint64_t first, stop; /* positions */
+} run;
+
+/* The files had one format and dtype when they were scanned, or each declares its own. */
+static iron_status open_run(const iron_check *c, const run *r, iron_source **out, iron_error *err) {
+    const iron__manifest_entry *files = c->manifest->files;
+    size_t count = r->end - r->begin;
+    const char **paths = calloc(count + 1, sizeof *paths);
+    iron_source_options o = {.struct_size = sizeof o, .path_count = count};
+    iron_status status;
+
+    IRON_FAIL_IF(!paths, err, IRON_E_NOMEM, "out of memory while listing files");
+    o.dtype = files[r->begin].dtype;
+    o.format = files[r->begin].format;
+    o.column = files[r->begin].column;
+    for (size_t k = 0; k < count; k++) {
+        paths[k] = c->entries[r->begin + k].path;
+        if (files[r->begin + k].dtype != o.dtype)
+            o.dtype = IRON_DTYPE_NONE;
+        if (strcmp(files[r->begin + k].format, o.format) != 0)
+            o.format = "auto";
+        if (o.column &&
+            (!files[r->begin + k].column || strcmp(files[r->begin + k].column, o.column) != 0))
+            o.column = NULL; /* each has the one that is read without a choice */
+    }
+    o.paths = paths;
+    status = iron_source_open(&o, out, err);
+    free(paths);
+    return status;
 }
 
 /* Opens the file: has it the expected format and number of tokens? Of a pipe that is unknown before
  * it is read. */
-static void open_file(const iron__manifest_entry *f, entry *e) {
-    const char *paths[] = {e->path};
-    iron_source_options o = {.struct_size = sizeof o,
-                             .dtype = f->dtype,
-                             .format = f->format,
-                             .column = f->column,
-                             .paths = paths,
-                             .path_count = 1};
+static void open_file(iron_check *c, size_t index) {
+    const iron__manifest_entry *f = &c->manifest->files[index];
+    entry *e = &c->entries[index];
     iron_source *source = NULL;
     iron_error why = {0};
     struct stat info;
@@ -137,12 +173,11 @@ static void open_file(const iron__manifest_entry *f, entry *e) {
     if (e->is_readable)
         return;
     if (stat(e->path, &info) == 0 && S_ISDIR(info.st_mode)) { /* as a source it means its files */
-        set_state(e, IRON_CHECK_ERROR, "%.120s is a directory", e->path);
+        set_state(&e->report, IRON_CHECK_ERROR, "%.120s is a directory", e->path);
         return;
     }
-    if (iron_source_open(&o, &source, &why) != IRON_OK) {
-        set_state(e, why.status == IRON_E_FORMAT ? IRON_CHECK_FAILED : IRON_CHECK_ERROR, "%s",
-                  why.text);
+    if (open_run(c, &(run){.begin = index, .end = index + 1}, &source, &why) != IRON_OK) {
+        fail_file(e, &why);
         return;
     }
     tokens = iron_source_tokens(source);
@@ -150,7 +185,7 @@ static void open_file(const iron__manifest_entry *f, entry *e) {
     iron_source_close(source);
     if (e->is_readable)
         return;
-    set_state(e, IRON_CHECK_FAILED, "it has %" PRIu64 " tokens, expected %" PRIu64, tokens,
+    set_state(&e->report, IRON_CHECK_FAILED, "it has %" PRIu64 " tokens, expected %" PRIu64, tokens,
               f->tokens);
     snprintf(e->report.expected, sizeof e->report.expected, "%" PRIu64 " tokens", f->tokens);
     snprintf(e->report.found, sizeof e->report.found, "%" PRIu64 " tokens", tokens);
@@ -161,46 +196,24 @@ static iron_status open_files(iron_check *c, iron_error *err) {
 
     c->common_folder = common_folder(m);
     c->entries = calloc(m->file_count, sizeof *c->entries);
-    if (!c->entries)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
+    IRON_FAIL_IF(!c->entries, err, IRON_E_NOMEM, "out of memory while checking files");
     for (; c->count < m->file_count; c->count++) {
         entry *e = &c->entries[c->count];
         const char *path = m->files[c->count].path;
 
         e->report.struct_size = sizeof e->report;
         e->report.path = strdup(path);
-        if (!e->report.path)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
+        IRON_FAIL_IF(!e->report.path, err, IRON_E_NOMEM, "out of memory while checking files");
         e->path = find_file(c, path);
         if (e->path)
-            open_file(&m->files[c->count], e);
+            open_file(c, c->count);
         else
-            set_state(e, IRON_CHECK_MISSING, "the file does not exist");
+            set_state(&e->report, IRON_CHECK_MISSING, "the file does not exist");
     }
     return IRON_OK;
 }
 
-/* Damage of the manifest itself; the first is reported. */
-static void damage(iron_check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void damage(iron_check *c, const char *format, ...) {
-    va_list list;
-
-    if (c->is_damaged)
-        return;
-    c->is_damaged = true;
-    c->damage.state = IRON_CHECK_FAILED;
-    va_start(list, format);
-    vsnprintf(c->damage.reason, sizeof c->damage.reason, format, list);
-    va_end(list);
-}
-
 /* Chunks. */
-
-typedef struct run {
-    size_t begin, end;    /* files */
-    uint64_t first, stop; /* positions */
-} run;
 
 static iron__chunk expected_chunk(const iron_check *c, uint64_t index) {
     const iron_manifest *m = c->manifest;
@@ -216,20 +229,10 @@ static uint64_t chunk_end(const iron_check *c, uint64_t index) {
     return end < c->manifest->stream_tokens ? end : c->manifest->stream_tokens;
 }
 
-/* The first file that ends after a position. */
-static size_t file_at(const iron_check *c, uint64_t position) {
-    size_t low = 0, high = c->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const iron__manifest_entry *f = &c->manifest->files[middle];
-
-        if (f->first + f->tokens <= position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+/* The chunks that lie in a run: *begin ... *end-1. */
+static void chunks_in(const iron_check *c, const run *r, uint64_t *begin, uint64_t *end) {
+    *begin = r->first / c->chunk_tokens + (r->first % c->chunk_tokens != 0);
+    *end = r->stop == c->manifest->stream_tokens ? c->chunks : r->stop / c->chunk_tokens;
 }
 
 static bool is_right(const iron_check *c, uint64_t index, const iron__chunk *found) {
@@ -263,7 +266,9 @@ static void count_wrong(const iron_check *c, entry *e, uint64_t index, const iro
  * count. */
 static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found) {
     const iron__manifest_entry *files = c->manifest->files;
-    size_t begin = file_at(c, index * c->chunk_tokens), end = begin, bad = begin;
+    size_t begin =
+        iron__array_find(&files[0].first, sizeof *files, c->count, index * c->chunk_tokens);
+    size_t end = begin, bad = begin;
     bool is_wrong = found && !is_right(c, index, found), is_explained = false;
 
     c->wrong += is_wrong;
@@ -273,10 +278,10 @@ static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found)
         is_explained = is_explained || c->entries[end].is_changed;
     }
     if (is_wrong && c->manifest->has_file_seals && !is_explained)
-        damage(c,
-               "the manifest is damaged: chunk %" PRIu64 " does not match its files, whose seals "
-               "do",
-               index);
+        set_state(&c->damage, IRON_CHECK_FAILED,
+                  "the manifest is damaged: chunk %" PRIu64
+                  " does not match its files, whose seals do",
+                  index);
     for (size_t k = begin; k < end; k++) {
         entry *e = &c->entries[k];
 
@@ -301,38 +306,27 @@ static int report_progress(void *context, uint64_t done, uint64_t total) {
     return c->options.progress ? c->options.progress(c->options.context, done, total) : 0;
 }
 
-/* The files had one format and dtype when they were scanned, or each declares its own. */
-static iron_status open_run(const iron_check *c, const run *r, iron_source **out, iron_error *err) {
-    const iron__manifest_entry *files = c->manifest->files;
-    size_t count = r->end - r->begin;
-    const char **paths = calloc(count + 1, sizeof *paths);
-    iron_source_options o = {.struct_size = sizeof o, .path_count = count};
-    iron_status status;
+/* The bag is part of the same scan, unless the files' format is not what it was. */
+static bool can_check_bag(const iron_manifest *m, const iron_source *source) {
+    iron_bag_cut own;
 
-    if (!paths)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
-    o.dtype = files[r->begin].dtype;
-    o.format = files[r->begin].format;
-    o.column = files[r->begin].column;
-    for (size_t k = 0; k < count; k++) {
-        paths[k] = c->entries[r->begin + k].path;
-        if (files[r->begin + k].dtype != o.dtype)
-            o.dtype = IRON_DTYPE_NONE;
-        if (strcmp(files[r->begin + k].format, o.format) != 0)
-            o.format = "auto";
-        if (o.column &&
-            (!files[r->begin + k].column || strcmp(files[r->begin + k].column, o.column) != 0))
-            o.column = NULL; /* each has the one that is read without a choice */
-    }
-    o.paths = paths;
-    status = iron_source_open(&o, out, err);
-    free(paths);
-    return status;
+    if (!iron__cut_is_own(m->bag_cut.kind))
+        return m->bag_cut.kind != IRON_BAG_CUT_NONE;
+    return iron_bag_source_cut(source, &own, NULL) == IRON_OK && own.kind == m->bag_cut.kind;
 }
 
-static iron_scan_options scan_options(iron_check *c, uint64_t chunk_tokens) {
+/* Scans positions first ... stop-1 of a run, for a seal or for those of its files, and for chunks
+ * of so many tokens. */
+static iron_status scan_run(iron_check *c, const run *r, uint64_t first, uint64_t stop,
+                            iron__scan_what what, uint64_t chunk_tokens, iron_manifest **out,
+                            iron_error *err) {
+    bool is_whole = r->begin == 0 && r->end == c->count;
+    iron_source *source = NULL;
     iron_scan_options o;
+    iron_status status;
 
+    *out = NULL;
+    IRON_TRY(open_run(c, r, &source, err));
     iron_scan_options_init(&o);
     o.threads = c->options.threads;
     o.device = c->options.device;
@@ -342,96 +336,35 @@ static iron_scan_options scan_options(iron_check *c, uint64_t chunk_tokens) {
     o.chunk_tokens = chunk_tokens;
     o.progress = report_progress;
     o.context = c;
-    return o;
-}
-
-/* The length of a pipe is known only after it was read. */
-static iron_status check_length(const iron_source *source, uint64_t expected, iron_manifest **m,
-                                iron_error *err) {
-    uint64_t tokens = (*m)->tokens;
-
-    if (tokens == expected)
-        return IRON_OK;
-    iron_manifest_destroy(*m);
-    *m = NULL;
-    iron__fail(err, IRON_E_FORMAT, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
-               iron_source_file(source, 0), tokens, expected);
-    return IRON_E_FORMAT;
+    if (first != r->first || stop != r->stop)
+        o.count = stop - first;
+    if (what == IRON_SCAN_FILE_SEALS && is_whole && can_check_bag(c->manifest, source))
+        o.bag = c->manifest->bag_cut;
+    status = iron__scan(source, what, first - r->first, &o, out, err);
+    /* the length of a pipe is known only after it was read */
+    if (status == IRON_OK && (*out)->tokens != stop - first) {
+        iron__fail(err, IRON_E_FORMAT, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
+                   iron_source_file(source, 0), (*out)->tokens, stop - first);
+        status = IRON_E_FORMAT;
+        iron_manifest_destroy(*out);
+        *out = NULL;
+    }
+    iron_source_close(source);
+    return status;
 }
 
 /* Scans positions first ... stop-1 of the run for their chunks. */
 static iron_status scan_chunks(iron_check *c, const run *r, uint64_t first, uint64_t stop,
                                iron_manifest **out, iron_error *err) {
-    iron_scan_options o = scan_options(c, c->chunk_tokens);
-    iron_source *source = NULL;
-    iron_status status;
-
-    *out = NULL;
-    IRON_TRY(open_run(c, r, &source, err));
-    if (first != r->first || stop != r->stop)
-        o.count = stop - first;
-    status = iron__scan_from(source, first - r->first, &o, out, err);
-    if (status == IRON_OK)
-        status = check_length(source, stop - first, out, err);
-    iron_source_close(source);
-    return status;
-}
-
-/* The bag is part of the same scan, unless the files' format is not what it was. */
-static bool can_check_bag(const iron_manifest *m, const iron_source *source) {
-    iron_bag_cut own;
-
-    if (m->bag_cut.kind != IRON_BAG_CUT_ROWS && m->bag_cut.kind != IRON_BAG_CUT_DOCUMENTS)
-        return m->bag_cut.kind != IRON_BAG_CUT_NONE;
-    return iron_bag_source_cut(source, &own, NULL) == IRON_OK && own.kind == m->bag_cut.kind;
+    return scan_run(c, r, first, stop, IRON_SCAN_SEAL, c->chunk_tokens, out, err);
 }
 
 /* Scans the run for the seals of its files, and for its chunks if they are the manifest's. */
 static iron_status scan_files(iron_check *c, const run *r, iron_manifest **out, iron_error *err) {
     bool is_whole = r->begin == 0 && r->end == c->count;
-    iron_scan_options o = scan_options(c, is_whole ? c->chunk_tokens : 0);
-    iron_source *source = NULL;
-    iron_status status;
 
-    *out = NULL;
-    IRON_TRY(open_run(c, r, &source, err));
-    if (is_whole && can_check_bag(c->manifest, source))
-        o.bag = c->manifest->bag_cut;
-    status = iron__scan_with_file_seals(source, &o, out, err);
-    if (status == IRON_OK)
-        status = check_length(source, r->stop - r->first, out, err);
-    assert(status != IRON_OK || (*out)->file_count == r->end - r->begin);
-    iron_source_close(source);
-    return status;
-}
-
-static void fail_file(entry *e, const iron_error *why) {
-    e->is_readable = false;
-    e->report.state = why->status == IRON_E_FORMAT ? IRON_CHECK_FAILED : IRON_CHECK_ERROR;
-    snprintf(e->report.reason, sizeof e->report.reason, "%s", why->text);
-}
-
-/* Finds the files of a failed run that also fail alone, and marks them. Returns how many. */
-static size_t find_bad_files(iron_check *c, const run *r, const iron_error *reason) {
-    size_t found = 0;
-
-    if (r->end - r->begin == 1) {
-        fail_file(&c->entries[r->begin], reason);
-        return 1;
-    }
-    for (size_t k = r->begin; k < r->end; k++) {
-        const iron__manifest_entry *f = &c->manifest->files[k];
-        run alone = {k, k + 1, f->first, f->first + f->tokens};
-        iron_manifest *m = NULL;
-        iron_error why = {0};
-
-        if (scan_chunks(c, &alone, alone.first, alone.stop, &m, &why) != IRON_OK) {
-            fail_file(&c->entries[k], &why);
-            found++;
-        }
-        iron_manifest_destroy(m);
-    }
-    return found;
+    return scan_run(c, r, r->first, r->stop, IRON_SCAN_FILE_SEALS, is_whole ? c->chunk_tokens : 0,
+                    out, err);
 }
 
 /* The run of readable files from `begin` on, which may be empty. */
@@ -444,6 +377,56 @@ static run run_at(const iron_check *c, size_t begin) {
         r.end++;
     }
     return r;
+}
+
+/* Whether an error is about the files. */
+static bool is_of_files(iron_status status) {
+    return status == IRON_E_IO || status == IRON_E_FORMAT;
+}
+
+static void judge_file(iron_check *c, size_t index, const iron__seal_words *found) {
+    const iron__seal_words *expected = &c->manifest->files[index].words;
+    entry *e = &c->entries[index];
+
+    if (!c->manifest->has_file_seals || iron__words_equal(expected, found))
+        return;
+    e->is_changed = true;
+    c->changed++;
+    iron__seal_text(*expected, e->report.expected);
+    iron__seal_text(*found, e->report.found);
+}
+
+/* A file of the run cannot be read, so that all are read alone. *failed counts those that also fail
+ * alone. */
+static iron_status read_one_by_one(iron_check *c, const run *r, const iron_error *reason,
+                                   size_t *failed, iron_error *err) {
+    *failed = 0;
+    if (r->end - r->begin == 1) {
+        fail_file(&c->entries[r->begin], reason);
+        *failed = 1;
+        return IRON_OK;
+    }
+    for (size_t k = r->begin; k < r->end; k++) {
+        const iron__manifest_entry *f = &c->manifest->files[k];
+        run alone = {k, k + 1, f->first, f->first + f->tokens};
+        iron_manifest *found = NULL;
+        iron_error why = {0};
+        iron_status status = scan_files(c, &alone, &found, &why);
+
+        if (status == IRON_OK)
+            judge_file(c, k, &found->words);
+        iron_manifest_destroy(found);
+        if (is_of_files(status)) {
+            fail_file(&c->entries[k], &why);
+            ++*failed;
+        } else if (status != IRON_OK) {
+            if (err)
+                *err = why;
+            return status;
+        }
+        c->done += f->tokens;
+    }
+    return IRON_OK;
 }
 
 /* The manifest itself. */
@@ -470,23 +453,25 @@ static void check_manifest_itself(iron_check *check, const iron_manifest *found)
     if (!iron__words_equal(&m->words, &found->words)) {
         iron__seal_text(m->words, check->damage.expected);
         iron__seal_text(found->words, check->damage.found);
-        damage(check, "the manifest is damaged: its chunks match its files, its seal does not");
+        set_state(&check->damage, IRON_CHECK_FAILED,
+                  "the manifest is damaged: its chunks match its files, its seal does not");
     } else if (found->bag_cut.kind != IRON_BAG_CUT_NONE &&
                memcmp(&m->bag, &found->bag, sizeof m->bag) != 0) {
         iron_bag_format(&m->bag, check->damage.expected);
         iron_bag_format(&found->bag, check->damage.found);
-        damage(check, "%s",
-               m->bag_cut.kind == IRON_BAG_CUT_DOCUMENTS || m->bag_cut.kind == IRON_BAG_CUT_ROWS
-                   ? "the bag differs: the tokens are the same, but not where "
-                     "documents begin"
-                   : "the manifest is damaged: its bag does not match its files");
+        set_state(&check->damage, IRON_CHECK_FAILED, "%s",
+                  iron__cut_is_own(m->bag_cut.kind)
+                      ? "the bag differs: the tokens are the same, but not where documents begin"
+                      : "the manifest is damaged: its bag does not match its files");
     } else if (x->min != y->min || x->max != y->max || x->out_of_vocab != y->out_of_vocab ||
                x->first_position != y->first_position ||
                (x->out_of_vocab > 0 && x->first_value != y->first_value)) {
-        damage(check, "the manifest is damaged: its statistics do not match its files");
+        set_state(&check->damage, IRON_CHECK_FAILED,
+                  "the manifest is damaged: its statistics do not match its files");
     } else if (first_other_mark(m, found) < m->chunk_count) {
-        damage(check, "the manifest is damaged: the mark of chunk %zu does not match its files",
-               first_other_mark(m, found));
+        set_state(&check->damage, IRON_CHECK_FAILED,
+                  "the manifest is damaged: the mark of chunk %zu does not match its files",
+                  first_other_mark(m, found));
     }
 }
 
@@ -494,10 +479,10 @@ static void check_manifest_itself(iron_check *check, const iron_manifest *found)
 
 /* Checks the chunks in a run, and counts those between *next and it as skipped. */
 static iron_status check_run(iron_check *c, const run *r, uint64_t *next, iron_error *err) {
-    uint64_t begin = r->first / c->chunk_tokens + (r->first % c->chunk_tokens != 0);
-    uint64_t end = r->stop == c->manifest->stream_tokens ? c->chunks : r->stop / c->chunk_tokens;
     iron_manifest *found = NULL;
+    uint64_t begin, end;
 
+    chunks_in(c, r, &begin, &end);
     if (begin >= end)
         return IRON_OK;
     IRON_TRY(scan_chunks(c, r, begin * c->chunk_tokens, chunk_end(c, end - 1), &found, err));
@@ -519,8 +504,11 @@ static iron_status check_chunks(iron_check *c, iron_error *err) {
         run r = run_at(c, begin);
         iron_error why = {0};
         iron_status status = check_run(c, &r, &next, &why);
+        size_t failed = 0;
 
-        if ((status == IRON_E_IO || status == IRON_E_FORMAT) && find_bad_files(c, &r, &why) > 0)
+        if (is_of_files(status))
+            IRON_TRY(read_one_by_one(c, &r, &why, &failed, err));
+        if (failed > 0)
             continue;
         if (status != IRON_OK && err)
             *err = why;
@@ -543,8 +531,8 @@ static bool report_ranges(entry *e, const iron__manifest_entry *f) {
     if (e->wrong_runs > 1)
         snprintf(more, sizeof more, " and %zu more range%s", e->wrong_runs - 1,
                  e->wrong_runs > 2 ? "s" : "");
-    set_state(e, IRON_CHECK_FAILED, "positions %" PRIu64 " to %" PRIu64 "%s differ", first, end - 1,
-              more);
+    set_state(&e->report, IRON_CHECK_FAILED, "positions %" PRIu64 " to %" PRIu64 "%s differ", first,
+              end - 1, more);
     return true;
 }
 
@@ -555,14 +543,14 @@ static void report_by_chunks(iron_check *c, size_t index) {
 
     if (e->wrong_runs > 0) {
         if (!report_ranges(e, &c->manifest->files[index]))
-            set_state(e, IRON_CHECK_FAILED, "%s", "");
+            set_state(&e->report, IRON_CHECK_FAILED, "%s", "");
     } else if (e->skipped > 0 && !c->options.takes_missing) {
-        set_state(e, IRON_CHECK_FAILED,
+        set_state(&e->report, IRON_CHECK_FAILED,
                   "it cannot be checked without %.100s, with which it shares a chunk", neighbour);
     } else if (e->skipped > 0 && e->right == 0) {
-        set_state(e, IRON_CHECK_UNCHECKED, "it shares a chunk with %.100s", neighbour);
+        set_state(&e->report, IRON_CHECK_UNCHECKED, "it shares a chunk with %.100s", neighbour);
     } else if (e->skipped > 0) {
-        set_state(e, IRON_CHECK_PARTLY,
+        set_state(&e->report, IRON_CHECK_PARTLY,
                   "%" PRIu64 " of its %" PRIu64 " chunks not checked: shared with %.100s",
                   e->skipped, e->skipped + e->right, neighbour);
     }
@@ -570,53 +558,10 @@ static void report_by_chunks(iron_check *c, size_t index) {
 
 /* Version 2: seals of files decide. */
 
-static void judge_file(iron_check *c, size_t index, const iron__seal_words *found) {
-    const iron__seal_words *expected = &c->manifest->files[index].words;
-    entry *e = &c->entries[index];
-
-    if (iron__words_equal(expected, found))
-        return;
-    e->is_changed = true;
-    c->changed++;
-    iron__seal_text(*expected, e->report.expected);
-    iron__seal_text(*found, e->report.found);
-}
-
-/* A file of the run cannot be read, so that all are read alone. */
-static iron_status check_one_by_one(iron_check *c, const run *r, const iron_error *reason,
-                                    iron_error *err) {
-    if (r->end - r->begin == 1) {
-        fail_file(&c->entries[r->begin], reason);
-        return IRON_OK;
-    }
-    for (size_t k = r->begin; k < r->end; k++) {
-        const iron__manifest_entry *f = &c->manifest->files[k];
-        run alone = {k, k + 1, f->first, f->first + f->tokens};
-        iron_manifest *found = NULL;
-        iron_error why = {0};
-        iron_status status = scan_files(c, &alone, &found, &why);
-
-        if (status == IRON_OK)
-            judge_file(c, k, &found->words);
-        else if (status == IRON_E_IO || status == IRON_E_FORMAT)
-            fail_file(&c->entries[k], &why);
-        else if (err)
-            *err = why;
-        iron_manifest_destroy(found);
-        if (status != IRON_OK && status != IRON_E_IO && status != IRON_E_FORMAT)
-            return status;
-        c->done += f->tokens;
-    }
-    return IRON_OK;
-}
-
 /* Finds where the files of a run differ that have more than one chunk. What cannot be read again is
  * not located: that it differs is known already. */
 static iron_status locate_changes(iron_check *c, const run *r, iron_error *err) {
-    uint64_t run_begin = r->first / c->chunk_tokens + (r->first % c->chunk_tokens != 0);
-    uint64_t run_end =
-        r->stop == c->manifest->stream_tokens ? c->chunks : r->stop / c->chunk_tokens;
-    uint64_t begin = UINT64_MAX, end = 0;
+    uint64_t begin = UINT64_MAX, end = 0, run_begin, run_end;
     iron_manifest *found = NULL;
     iron_error why = {0};
     iron_status status;
@@ -631,6 +576,7 @@ static iron_status locate_changes(iron_check *c, const run *r, iron_error *err) 
         begin = begin < chunk ? begin : chunk;
         end = chunk + chunks;
     }
+    chunks_in(c, r, &run_begin, &run_end);
     begin = begin > run_begin ? begin : run_begin;
     end = end < run_end ? end : run_end;
     if (begin >= end)
@@ -639,7 +585,7 @@ static iron_status locate_changes(iron_check *c, const run *r, iron_error *err) 
     for (uint64_t k = begin; status == IRON_OK && k < end; k++)
         count_chunk(c, k, &found->chunks[k - begin]);
     iron_manifest_destroy(found);
-    if (status == IRON_OK || status == IRON_E_IO || status == IRON_E_FORMAT || status == IRON_E_ARG)
+    if (status == IRON_OK || is_of_files(status) || status == IRON_E_ARG)
         return IRON_OK; /* IRON_E_ARG: a pipe */
     if (err)
         *err = why;
@@ -650,9 +596,10 @@ static iron_status check_sealed_run(iron_check *c, const run *r, iron_error *err
     iron_manifest *found = NULL;
     iron_error why = {0};
     iron_status status = scan_files(c, r, &found, &why);
+    size_t failed;
 
-    if (status == IRON_E_IO || status == IRON_E_FORMAT) {
-        IRON_TRY(check_one_by_one(c, r, &why, err));
+    if (is_of_files(status)) {
+        IRON_TRY(read_one_by_one(c, r, &why, &failed, err));
         return locate_changes(c, r, err);
     }
     if (status != IRON_OK && err)
@@ -692,13 +639,13 @@ static void report_by_seal(iron_check *c, size_t index) {
         return;
     if (e->right > 0 &&
         e->right == iron__manifest_chunks_of(f->first, f->tokens, c->chunk_tokens)) {
-        damage(c,
-               "the manifest is damaged: its seal of %.100s does not match the file, its chunks "
-               "do",
-               f->path);
+        set_state(&c->damage, IRON_CHECK_FAILED,
+                  "the manifest is damaged: its seal of %.100s does not match the file, its chunks "
+                  "do",
+                  f->path);
         e->report.expected[0] = e->report.found[0] = '\0';
     } else if (!report_ranges(e, f)) {
-        set_state(e, IRON_CHECK_FAILED, "%s", "");
+        set_state(&e->report, IRON_CHECK_FAILED, "%s", "");
     }
 }
 
@@ -713,8 +660,7 @@ static iron_status run_check(iron_check *c, iron_error *err) {
     c->chunks = iron__manifest_chunks_of(0, m->stream_tokens, c->chunk_tokens);
     c->damage = (iron_check_file){.struct_size = sizeof c->damage};
     c->damage.path = strdup(m->origin ? m->origin : "the manifest");
-    if (!c->damage.path)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
+    IRON_FAIL_IF(!c->damage.path, err, IRON_E_NOMEM, "out of memory while checking files");
     IRON_TRY(open_files(c, err));
     IRON_TRY((m->has_file_seals ? check_seals : check_chunks)(c, err));
     for (size_t k = 0; k < c->count; k++)
@@ -736,8 +682,7 @@ iron_status iron_check_run(const iron_manifest *manifest, const iron_check_optio
                  manifest->origin ? manifest->origin : "the manifest", manifest->part,
                  manifest->parts);
     c = calloc(1, sizeof *c);
-    if (!c)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while checking files");
+    IRON_FAIL_IF(!c, err, IRON_E_NOMEM, "out of memory while checking files");
     c->manifest = manifest;
     c->options = *options;
     status = run_check(c, err);
@@ -761,7 +706,9 @@ void iron_check_destroy(iron_check *check) {
     free(check);
 }
 
-size_t iron_check_file_count(const iron_check *check) { return check->count + check->is_damaged; }
+size_t iron_check_file_count(const iron_check *check) {
+    return check->count + (check->damage.state != IRON_CHECK_OK);
+}
 
 iron_status iron_check_file_at(const iron_check *check, size_t index, iron_check_file *file,
                                iron_error *err) {

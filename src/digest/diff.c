@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,13 @@ static uint64_t common_tokens(const iron_diff_report *report) {
 
 static uint64_t longer_tokens(const iron_diff_report *report) {
     return report->tokens[0] < report->tokens[1] ? report->tokens[1] : report->tokens[0];
+}
+
+/* Compares structs by the number that they begin with. */
+static int by_first_number(const void *x, const void *y) {
+    const uint64_t *a = x, *b = y;
+
+    return (*a > *b) - (*a < *b);
 }
 
 static bool has_texts(const diff_run *run) { return run->text[0].at && run->text[1].at; }
@@ -544,6 +552,11 @@ static char *make_windows(const diff_run *run, size_t count, iron_error *err) {
                           WINDOW_BYTES, "windows of tokens", err);
 }
 
+/* `count` tokens of both texts from these positions on. */
+static text_pair both_texts(const diff_run *run, uint64_t a, uint64_t b, uint64_t count) {
+    return (text_pair){.text = {&run->text[0], &run->text[1]}, .from = {a, b}, .count = count};
+}
+
 /* *first: how many tokens agree before the first that differs (backwards: after the last); count if
  * all do. */
 static iron_status compare_texts(diff_run *run, const text_pair *pair, uint64_t *first,
@@ -590,12 +603,12 @@ static iron_status set_first(diff_run *run, uint64_t first, iron_error *err) {
 /* Finds the first difference. What is after it is compared once it is known what moved. */
 static iron_status compare_tokens(diff_run *run, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
-    text_pair pair = {{&run->text[0], &run->text[1]}, {0, 0}, 0, NULL, false};
+    text_pair pair;
     uint64_t first;
 
     for (int side = 0; side < 2; side++)
         r->tokens[side] = run->text[side].tokens;
-    pair.count = common_tokens(r);
+    pair = both_texts(run, 0, 0, common_tokens(r));
     IRON_TRY(bits_reserve(&run->diff->bits, longer_tokens(r), err));
     IRON_TRY(compare_texts(run, &pair, &first, err));
     return first < longer_tokens(r) ? set_first(run, first, err) : IRON_OK;
@@ -769,7 +782,7 @@ static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err)
     iron_diff_report *r = &run->diff->report;
     uint64_t begin = chunk * run->diff->bits.chunk_tokens, common = common_tokens(r);
     uint64_t end = begin + run->diff->bits.chunk_tokens, same = 0;
-    text_pair pair = {{&run->text[0], &run->text[1]}, {begin, begin}, 0, NULL, false};
+    text_pair pair;
 
     end = end < longer_tokens(r) ? end : longer_tokens(r);
     r->first = begin;
@@ -780,7 +793,7 @@ static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err)
         return set_first(run, begin, err);
     if (!has_texts(run))
         return IRON_OK;
-    pair.count = (common < end ? common : end) - begin;
+    pair = both_texts(run, begin, begin, (common < end ? common : end) - begin);
     IRON_TRY(compare_texts(run, &pair, &same, err));
     if (same == pair.count && begin + same < common) /* changed while being read */
         return IRON_OK;
@@ -892,7 +905,7 @@ typedef struct text_gap {
 /* How many tokens agree from these places on, of at most `most`, which both must have. */
 static iron_status agree_from(diff_run *run, uint64_t a, uint64_t b, uint64_t most, uint64_t *same,
                               iron_error *err) {
-    const text_pair pair = {{&run->text[0], &run->text[1]}, {a, b}, most, NULL, false};
+    const text_pair pair = both_texts(run, a, b, most);
 
     return compare_texts(run, &pair, same, err);
 }
@@ -900,8 +913,9 @@ static iron_status agree_from(diff_run *run, uint64_t a, uint64_t b, uint64_t mo
 /* The same of the tokens directly before these places. */
 static iron_status agree_before(diff_run *run, uint64_t a, uint64_t b, uint64_t most,
                                 uint64_t *same, iron_error *err) {
-    const text_pair pair = {{&run->text[0], &run->text[1]}, {a, b}, most, NULL, true};
+    text_pair pair = both_texts(run, a, b, most);
 
+    pair.is_backward = true;
     return compare_texts(run, &pair, same, err);
 }
 
@@ -1061,12 +1075,6 @@ static iron_status scan_piece(void *context, uint32_t worker, uint64_t index,
     return IRON_OK;
 }
 
-static int by_place(const void *x, const void *y) {
-    const seed_hit *a = x, *b = y;
-
-    return (a->at > b->at) - (a->at < b->at);
-}
-
 /* Up to this distance of places all of the text is read, window by window: on many threads, that is
  * faster than many small reads. */
 #define READ_ALL_BYTES (WINDOW_BYTES / 2)
@@ -1095,7 +1103,7 @@ static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
     iron__release(iron__allocator_default(), scan->windows);
     if (atomic_load(&scan->hit_count) > HITS_MAX)
         atomic_store(&scan->hit_count, HITS_MAX);
-    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_place);
+    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_first_number);
     return status;
 }
 
@@ -1337,12 +1345,6 @@ typedef struct block {
     uint64_t at[2], length;
 } block;
 
-static int by_place_in_first(const void *x, const void *y) {
-    const block *a = x, *b = y;
-
-    return (a->at[0] > b->at[0]) - (a->at[0] < b->at[0]);
-}
-
 /* The longest block of the first's gap that begins at a place of the second's, found by a needle of
  * this length. */
 static iron_status find_block(diff_run *run, const text_gap *g, size_t length, block *b,
@@ -1422,7 +1424,7 @@ static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_er
     if (count == 0)
         return IRON_OK;
     source = blocks[0].at[0];
-    qsort(blocks, count, sizeof *blocks, by_place_in_first);
+    qsort(blocks, count, sizeof *blocks, by_first_number);
     IRON_TRY(trim_blocks(run, blocks, count, err));
     for (size_t k = 0; k < count && blocks[k].at[0] == end; k++)
         end += blocks[k].length;
@@ -1730,12 +1732,12 @@ static iron_status compare_gap(diff_run *run, const text_gap *g, const edit_list
                                iron_error *err) {
     const iron_diff_report *r = &run->diff->report;
     diff_bits *bits = &run->diff->bits;
-    text_pair pair = {{&run->text[0], &run->text[1]}, {g->first, g->first}, 0, bits, false};
     uint64_t common = smaller(g->end[0], g->end[1]), first;
+    text_pair pair = both_texts(run, g->first, g->first, common - g->first);
 
     if (run->manifest[0] && run->manifest[1]) /* words have told it */
         return IRON_OK;
-    pair.count = common - g->first;
+    pair.bits = bits;
     if (g->end[0] != g->end[1] || !are_in_place(list))
         bits_set_tokens(bits, are_in_place(list) ? common : g->first,
                         g->end[0] == g->end[1] ? common : longer_tokens(r));
@@ -1777,18 +1779,6 @@ typedef struct pairing {
     size_t pair_count;
 } pairing;
 
-static int by_mark(const void *x, const void *y) {
-    const placed_mark *a = x, *b = y;
-
-    return (a->mark > b->mark) - (a->mark < b->mark);
-}
-
-static int by_position(const void *x, const void *y) {
-    const pair *a = x, *b = y;
-
-    return (a->at[0] > b->at[0]) - (a->at[0] < b->at[0]);
-}
-
 /* The manifest's marks from a chunk on that occur once, sorted. */
 static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mark **marks,
                               size_t *count, iron_error *err) {
@@ -1796,13 +1786,12 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
 
     *count = 0;
     *marks = calloc(m->chunk_count + 1, sizeof **marks);
-    if (!*marks)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %zu marks", m->chunk_count);
+    IRON_FAIL_IF(!*marks, err, IRON_E_NOMEM, "out of memory for %zu marks", m->chunk_count);
     for (uint64_t k = chunk; k < m->chunk_count; k++)
         if (m->chunks[k].mark != IRON_MARK_NONE)
             (*marks)[(*count)++] =
                 (placed_mark){m->chunks[k].mark, k * m->chunk_tokens + m->chunks[k].mark_at};
-    qsort(*marks, *count, sizeof **marks, by_mark);
+    qsort(*marks, *count, sizeof **marks, by_first_number);
     for (size_t k = 0, next; k < *count; k = next) {
         for (next = k + 1; next < *count && (*marks)[next].mark == (*marks)[k].mark; next++)
             ;
@@ -1817,8 +1806,7 @@ static iron_status pair_up(pairing *p, iron_error *err) {
     size_t i = 0, j = 0;
 
     p->pairs = calloc(p->count[0] + 1, sizeof *p->pairs);
-    if (!p->pairs)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %zu marks", p->count[0]);
+    IRON_FAIL_IF(!p->pairs, err, IRON_E_NOMEM, "out of memory for %zu marks", p->count[0]);
     while (i < p->count[0] && j < p->count[1]) {
         placed_mark x = p->marks[0][i], y = p->marks[1][j];
 
@@ -1827,7 +1815,7 @@ static iron_status pair_up(pairing *p, iron_error *err) {
         i += x.mark <= y.mark;
         j += y.mark <= x.mark;
     }
-    qsort(p->pairs, p->pair_count, sizeof *p->pairs, by_position);
+    qsort(p->pairs, p->pair_count, sizeof *p->pairs, by_first_number);
     return IRON_OK;
 }
 
@@ -1921,16 +1909,9 @@ typedef struct placed_chunk {
     uint64_t tokens, t, a, b, index;
 } placed_chunk;
 
+/* Any order in which equal chunks follow each other. */
 static int by_words(const void *x, const void *y) {
-    const placed_chunk *p = x, *q = y;
-
-    if (p->tokens != q->tokens)
-        return p->tokens < q->tokens ? -1 : 1;
-    if (p->t != q->t)
-        return p->t < q->t ? -1 : 1;
-    if (p->a != q->a)
-        return p->a < q->a ? -1 : 1;
-    return (p->b > q->b) - (p->b < q->b);
+    return memcmp(x, y, offsetof(placed_chunk, index));
 }
 
 static int by_words_and_place(const void *x, const void *y) {
@@ -2399,7 +2380,7 @@ static iron_status explain_texts(diff_run *run, iron_error *err) {
     for (int side = 0; side < 2; side++) {
         const diff_text *text = &run->text[side];
         const text_pair alone = {
-            {text, NULL}, {gap.first, 0}, gap.end[side] - gap.first, NULL, false};
+            .text = {text}, .from = {gap.first}, .count = gap.end[side] - gap.first};
         uint64_t first;
 
         if (can_be_bad(text))
@@ -2487,14 +2468,10 @@ static iron_status explain(diff_run *run, iron_error *err) {
  * edit that is known exactly says more, so bags are compared only if no such edit was found.
  * The bag of a side is its manifest's, or made from its tokens. */
 
-static bool is_own_cut(iron_bag_cut cut) {
-    return cut.kind == IRON_BAG_CUT_ROWS || cut.kind == IRON_BAG_CUT_DOCUMENTS ||
-           cut.kind == IRON_BAG_CUT_FORMAT;
-}
-
 /* Rows of one format are documents of another. */
 static bool is_same_cut(iron_bag_cut x, iron_bag_cut y) {
-    return is_own_cut(x) ? is_own_cut(y) : x.kind == y.kind && x.value == y.value;
+    return iron__cut_is_own(x.kind) ? iron__cut_is_own(y.kind)
+                                    : x.kind == y.kind && x.value == y.value;
 }
 
 /* Whether a side has, or its tokens can give, the bag of a cut. */
@@ -2506,8 +2483,9 @@ static bool has_bag(const diff_run *run, int side, iron_bag_cut cut) {
         return true;
     if (!run->text[side].at)
         return false;
-    return !is_own_cut(cut) || (iron_bag_source_cut(run->source[side], &own, NULL) == IRON_OK &&
-                                own.kind != IRON_BAG_CUT_NONE);
+    return !iron__cut_is_own(cut.kind) ||
+           (iron_bag_source_cut(run->source[side], &own, NULL) == IRON_OK &&
+            own.kind != IRON_BAG_CUT_NONE);
 }
 
 /* What a sample is: as the caller wants; else as a manifest's bag says, for which the other side
@@ -2539,7 +2517,7 @@ static iron_status find_bag(const diff_run *run, int side, iron_bag_cut cut,
         return iron_manifest_bag(m, result, err);
     iron_bag_options_init(&o);
     o.threads = iron__thread_pool_threads(run->pool);
-    o.cut = is_own_cut(cut) ? (iron_bag_cut){IRON_BAG_CUT_FORMAT, 0} : cut;
+    o.cut = iron__cut_is_own(cut.kind) ? (iron_bag_cut){IRON_BAG_CUT_FORMAT, 0} : cut;
     o.progress = run->progress;
     o.context = run->context;
     return iron_bag_source(run->source[side], &o, result, err);
@@ -2663,16 +2641,14 @@ iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
                  IRON_THREADS_MAX);
     IRON_TRY(iron__chunk_tokens_check(options ? options->chunk_tokens : 0, err));
     run.diff = calloc(1, sizeof *run.diff);
-    if (!run.diff)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a comparison");
+    IRON_FAIL_IF(!run.diff, err, IRON_E_NOMEM, "out of memory for a comparison");
     run.diff->report.struct_size = sizeof run.diff->report;
     status = run_comparison(&run, options, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = run.diff;
+    else
         iron_diff_destroy(run.diff);
-        return status;
-    }
-    *out = run.diff;
-    return IRON_OK;
+    return status;
 }
 
 void iron_diff_destroy(iron_diff *diff) {

@@ -322,21 +322,23 @@ static bool coverage_overlaps(const sorted_array *c, span piece, span *seen) {
 }
 
 /* Adds a piece that overlaps nothing; needs a reserved insertion. */
-static void coverage_add(sorted_array *c, span piece) {
-    neighbours n = around(c, piece.first);
-    bool joins_left = n.left && n.left->end == piece.first;
-    bool joins_right = n.right && n.right->first == piece.end;
+static void coverage_add(sorted_array *c, const void *entry, iron__seal_words *words) {
+    const span *piece = entry;
+    neighbours n = around(c, piece->first);
+    bool joins_left = n.left && n.left->end == piece->first;
+    bool joins_right = n.right && n.right->first == piece->end;
 
+    (void)words;
     if (joins_left && joins_right) {
         n.left->end = n.right->end;
         sorted_remove(c, n.right_at);
     } else if (joins_left) {
-        n.left->end = piece.end;
+        n.left->end = piece->end;
     } else if (joins_right) {
-        n.right->first = piece.first;
+        n.right->first = piece->first;
         sorted_rekey(c, n.right_at);
     } else {
-        sorted_insert(c, &piece);
+        sorted_insert(c, piece);
     }
 }
 
@@ -386,7 +388,8 @@ typedef struct open_quad {
 
 /* Adds tokens that were not there yet; needs a reserved insertion. A quad that becomes complete is
  * removed, and added to the words. */
-static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal_words *words) {
+static void open_quads_add(sorted_array *open, const void *entry, iron__seal_words *words) {
+    const open_quad *part = entry;
     sorted_place place;
     open_quad *at = sorted_upto(open, part->quad, &place);
 
@@ -404,17 +407,8 @@ static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal
     sorted_remove(open, place);
 }
 
-/* How an entry is added to an array of spans or of open quads. */
+/* coverage_add or open_quads_add. */
 typedef void (*entry_add)(sorted_array *to, const void *entry, iron__seal_words *words);
-
-static void add_span(sorted_array *to, const void *entry, iron__seal_words *words) {
-    (void)words;
-    coverage_add(to, *(const span *)entry);
-}
-
-static void add_open_quad(sorted_array *to, const void *entry, iron__seal_words *words) {
-    open_quads_add(to, entry, words);
-}
 
 /* Initialises *out with all of a and b, which have no token in common; quads that become complete
  * are added to the words. On failure *out holds nothing, and the words have not changed. */
@@ -446,7 +440,7 @@ static iron_status join_arrays(const sorted_array *a, const sorted_array *b, sor
 typedef struct quads_sum {
     iron__seal_words words;
     iron__token_stats stats;
-    size_t bad; /* index of the first value outside 0 ... 2^32-1; SIZE_MAX: none */
+    bool has_bad; /* a value outside 0 ... 2^32-1 */
 } quads_sum;
 
 typedef struct digest_data {
@@ -487,51 +481,30 @@ typedef struct pass {
     quads_sum *sums;
 } pass;
 
-static quads_sum no_tokens(void) {
-    return (quads_sum){{0, 0, 0, 0}, iron__token_stats_neutral(), SIZE_MAX};
-}
+static quads_sum no_tokens(void) { return (quads_sum){.stats = iron__token_stats_neutral()}; }
 
 static void sum_task(void *context, size_t task) {
     const pass *p = context;
     size_t begin = task * TASK_TOKENS;
-    size_t end = min_size(begin + TASK_TOKENS, p->view.count);
+    iron__tokens_view piece = iron__view_rest(&p->view, begin);
     quads_sum sum = no_tokens();
     uint32_t wide[IRON_WIDEN_TOKENS];
 
-    if (p->view.dtype == IRON_DTYPE_U16 && p->row->take_u16) {
-        /* every value is a token, and the row reads 16 bits as they are stored */
-        iron__quads_run_u16 run = {(const uint16_t *)p->view.data + begin, (end - begin) / 4,
-                                   p->first_quad + begin / 4, p->vocab};
-
-        p->row->take_u16(&run, &sum.words, &sum.stats);
-        p->sums[task] = sum;
-        return;
-    }
-    while (begin < end && sum.bad == SIZE_MAX) {
-        iron__tokens_view block = iron__view_rest(&p->view, begin);
-        iron__quads_run run = {NULL, 0, p->first_quad + begin / 4, p->vocab};
-        bool is_bad = false;
-
-        block.count = end - begin;
-        run.tokens = iron__view_check_tokens(&block, 0, &block.count, wide, &is_bad);
-        run.quads = block.count / 4;
-        if (is_bad)
-            sum.bad = begin + iron__view_first_bad(&block);
-        p->row->take(&run, &sum.words, &sum.stats);
-        begin += block.count;
-    }
+    piece.count = min_size(piece.count, TASK_TOKENS);
+    iron__quads_add(p->row, &piece, 0, piece.count / 4, p->first_quad + begin / 4, p->vocab, wide,
+                    &sum.words, &sum.stats, &sum.has_bad);
     p->sums[task] = sum;
 }
 
 /* Words and statistics of the quads of `view`, whose count is a multiple of 4, from quad
- * `first_quad` of the stream on; and the first value that is not a token, in which case the rest
- * means nothing. `pool` may be NULL for one thread. */
+ * `first_quad` of the stream on; and whether a value is not a token, in which case the rest means
+ * nothing. `pool` may be NULL for one thread. */
 static quads_sum sum_quads(const digest_data *d, const iron__tokens_view *view, uint64_t first_quad,
                            iron__thread_pool *pool) {
     const iron__seal_variant *row = iron__seal_variant_find("champion");
     quads_sum total = no_tokens();
 
-    for (size_t done = 0; done < view->count && total.bad == SIZE_MAX;) {
+    for (size_t done = 0; done < view->count && !total.has_bad;) {
         pass p = {iron__view_rest(view, done), first_quad + done / 4, d->vocab, row, d->sums};
         size_t tasks;
 
@@ -544,8 +517,7 @@ static quads_sum sum_quads(const digest_data *d, const iron__tokens_view *view, 
                 sum_task(&p, k);
             total.words = iron__seal_merge(total.words, d->sums[k].words);
             total.stats = iron__token_stats_merge(total.stats, d->sums[k].stats);
-            if (total.bad == SIZE_MAX && d->sums[k].bad != SIZE_MAX)
-                total.bad = done + d->sums[k].bad;
+            total.has_bad = total.has_bad || d->sums[k].has_bad;
         }
         done += p.view.count;
     }
@@ -712,7 +684,7 @@ static iron_status add_piece(digest_data *d, const digest_piece *piece, iron_err
     IRON_TRY(sorted_reserve(&d->seen, 1, err));
     IRON_TRY(sorted_reserve(&d->open, 2, err));
 
-    coverage_add(&d->seen, (span){position, end});
+    coverage_add(&d->seen, &(span){position, end}, NULL);
     d->words = iron__seal_merge(d->words, piece->words);
     d->stats = iron__token_stats_merge(d->stats, piece->stats);
     add_edge(d, position, piece->head, split.head);
@@ -739,53 +711,32 @@ static iron_status pool_for(digest_data *d, size_t tokens, iron__thread_pool **o
     return IRON_OK;
 }
 
-static iron_status check_view(const iron__tokens_view *view, iron_error *err) {
-    size_t width = iron_dtype_bytes(view->dtype);
-
-    IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype",
-                 (int)view->dtype);
-    IRON_FAIL_IF(!view->data, err, IRON_E_ARG, "%zu tokens at NULL; give their address",
-                 view->count);
-    IRON_FAIL_IF(view->count > SIZE_MAX / width, err, IRON_E_ARG,
-                 "%zu tokens of %zu bytes are more than memory can hold; check the count",
-                 view->count, width);
-    IRON_FAIL_IF((uintptr_t)view->data % width != 0, err, IRON_E_ARG,
-                 "tokens at %p are not aligned to their %zu bytes; copy them", view->data, width);
-    return IRON_OK;
-}
-
-/* Up to three tokens at an edge of the view. Returns the index of the first value that is not a
- * token, or SIZE_MAX. */
-static size_t read_edge(const iron__tokens_view *view, size_t begin, size_t count,
-                        uint32_t tokens[3]) {
+/* Up to three tokens at an edge of the view; false if a value is not a token. */
+static bool read_edge(const iron__tokens_view *view, size_t begin, size_t count,
+                      uint32_t tokens[3]) {
     for (size_t k = 0; k < count; k++) {
         int64_t stored = iron__view_stored(view, begin + k);
 
         if (stored < 0 || stored > UINT32_MAX)
-            return begin + k;
+            return false;
         tokens[k] = (uint32_t)stored;
     }
-    return SIZE_MAX;
+    return true;
 }
 
-/* Fills the piece from the tokens. Returns the index of the first value that is not a token, or
- * SIZE_MAX. */
-static size_t read_piece(const digest_data *d, const iron__tokens_view *view,
-                         iron__thread_pool *pool, digest_piece *piece) {
+/* Fills the piece from the tokens; false if a value is not a token. */
+static bool read_piece(const digest_data *d, const iron__tokens_view *view, iron__thread_pool *pool,
+                       digest_piece *piece) {
     piece_split split = split_piece(piece->position, piece->count);
     iron__tokens_view quads = iron__view_rest(view, split.head);
     quads_sum sum;
-    size_t bad = read_edge(view, 0, split.head, piece->head);
 
-    if (bad != SIZE_MAX)
-        return bad;
     quads.count = 4 * (size_t)split.quads;
     sum = sum_quads(d, &quads, (piece->position + split.head) / 4, pool);
-    if (sum.bad != SIZE_MAX)
-        return split.head + sum.bad;
     piece->words = sum.words;
     piece->stats = sum.stats;
-    return read_edge(view, view->count - split.tail, split.tail, piece->tail);
+    return !sum.has_bad && read_edge(view, 0, split.head, piece->head) &&
+           read_edge(view, view->count - split.tail, split.tail, piece->tail);
 }
 
 iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtype dtype,
@@ -794,20 +745,16 @@ iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtyp
     iron__tokens_view view = {dtype, tokens, count};
     digest_piece piece = {.position = position, .count = count};
     iron__thread_pool *pool = NULL;
-    size_t bad;
 
     if (!d)
         return IRON_E_STATE;
     if (count == 0)
         return IRON_OK;
-    IRON_TRY(check_view(&view, err));
+    IRON_TRY(iron__stored_check_memory(&view, "tokens", err));
     IRON_TRY(check_range(d, position, count, err));
     IRON_TRY(pool_for(d, count, &pool, err));
-    bad = read_piece(d, &view, pool, &piece);
-    IRON_FAIL_IF(bad != SIZE_MAX, err, IRON_E_FORMAT,
-                 "token at position %" PRIu64 " is %" PRId64
-                 "; tokens must be 0 to 4294967295: check the dtype",
-                 position + bad, iron__view_stored(&view, bad));
+    if (!read_piece(d, &view, pool, &piece))
+        return iron__view_check(&view, position, err);
     return add_piece(d, &piece, err);
 }
 
@@ -966,8 +913,8 @@ static iron_status join(digest_data *d, const digest_data *other, iron_error *er
     sorted_array seen, open;
     iron_status status;
 
-    IRON_TRY(join_arrays(&d->seen, &other->seen, &seen, add_span, &words, err));
-    status = join_arrays(&d->open, &other->open, &open, add_open_quad, &words, err);
+    IRON_TRY(join_arrays(&d->seen, &other->seen, &seen, coverage_add, &words, err));
+    status = join_arrays(&d->open, &other->open, &open, open_quads_add, &words, err);
     if (status != IRON_OK) {
         sorted_deinit(&seen);
         return status;

@@ -19,6 +19,7 @@
 #include "core/seal.h"
 #include "core/thread_pool.h"
 #include "feed/gpu_feed.h"
+#include "feed/stored.h"
 #include "formats/dtype.h"
 #include "formats/format.h"
 #include "formats/source.h"
@@ -166,6 +167,12 @@ static inline uint64_t iron__manifest_file_tokens(const iron_manifest *m, size_t
 /* How many chunks a range touches; 0 without chunks. */
 uint64_t iron__manifest_chunks_of(uint64_t first, uint64_t tokens, uint64_t chunk_tokens);
 
+/* Whether samples are what the files' format cuts them into. */
+static inline bool iron__cut_is_own(iron_bag_cut_kind kind) {
+    return kind == IRON_BAG_CUT_ROWS || kind == IRON_BAG_CUT_DOCUMENTS ||
+           kind == IRON_BAG_CUT_FORMAT;
+}
+
 /* Refuses a chunk size that is neither 0 nor a multiple of 4 and at least IRON_CHUNK_TOKENS_MIN. */
 #define IRON_CHUNK_TOKENS_MIN 1024u
 iron_status iron__chunk_tokens_check(uint64_t chunk_tokens, iron_error *err);
@@ -184,39 +191,22 @@ void iron__chunk_add(iron__chunk *chunk, const iron__chunk *piece);
 
 /* Scans. */
 
-/* iron_scan of a whole source for a comparison: the manifest has seals of its files, also without
- * chunks, but no samples. */
-iron_status iron__scan_with_file_seals(iron_source *source, const iron_scan_options *options,
-                                       iron_manifest **out, iron_error *err);
+/* What a scan is for. */
+typedef enum iron__scan_what {
+    IRON_SCAN_MANIFEST,   /* a manifest to be written */
+    IRON_SCAN_FILE_SEALS, /* a comparison: seals of files, also without chunks, but no samples */
+    IRON_SCAN_SEAL,       /* the stream alone; the manifest lists no files */
+    IRON_SCAN_BAG         /* the bag alone: neither seals nor statistics */
+} iron__scan_what;
 
-/* iron_scan of what follows in a seekable source from token `base` on, as a stream of its own; the
- * manifest lists no files. */
-iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_options *options,
-                            iron_manifest **out, iron_error *err);
-
-/* iron_scan for the bag alone: the manifest has neither seals nor statistics. */
-iron_status iron__scan_bag(iron_source *source, const iron_scan_options *options,
-                           iron_manifest **out, iron_error *err);
+/* iron_scan of what follows from token `base` on, as a stream of its own. */
+iron_status iron__scan(iron_source *source, iron__scan_what what, uint64_t base,
+                       const iron_scan_options *options, iron_manifest **out, iron_error *err);
 
 /* Files of a seekable source, and their rows or documents (bag.c). */
 
 /* Where each file begins, and the end of the last; free() it. NULL: err is filled. */
 uint64_t *iron__file_starts(const iron_source *source, iron_error *err);
-
-/* The first file that ends after a position; `count` if none does. */
-static inline size_t iron__file_at(const uint64_t *starts, size_t count, uint64_t position) {
-    size_t low = 0, high = count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (starts[middle + 1] <= position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
 
 /* The documents of the file that a thread is at. */
 typedef struct iron__document_walk {
@@ -236,12 +226,6 @@ iron_status iron__document_walk_range(iron__document_walk *walk, const iron_sour
  * end if it is the last. */
 uint64_t iron__documents_without_tokens(const iron_source *source, const uint64_t *starts,
                                         uint64_t first, uint64_t end, bool is_last);
-
-/* Refuses the first value of the view that is not a token. The message names its position, if the
- * view begins at `position`, and, unless source is NULL, the file and byte: position 0 is token
- * `base` of the source. */
-iron_status iron__check_tokens(const iron_source *source, uint64_t base,
-                               const iron__tokens_view *view, uint64_t position, iron_error *err);
 
 /* Bags within scans: what scan.c needs of bag.c.
  *

@@ -164,24 +164,13 @@ static iron_status count_view(context *h, const iron__tokens_view *view, iron_er
     return IRON_OK;
 }
 
-static iron_status check_values(iron_dtype dtype, const void *values, uint64_t count,
-                                iron_error *err) {
-    size_t width = iron_dtype_bytes(dtype);
-
-    IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype", (int)dtype);
-    IRON_FAIL_IF(count > 0 && !values, err, IRON_E_ARG, "the values are at NULL; give an address");
-    IRON_FAIL_IF((uintptr_t)values % width != 0, err, IRON_E_ARG,
-                 "values at %p are not aligned to their %zu bytes; copy them", values, width);
-    return IRON_OK;
-}
-
 iron_status iron_histogram_add(iron_histogram_context *h, iron_dtype dtype, const void *values,
                                size_t count, iron_error *err) {
     iron__tokens_view rest = {dtype, values, count};
     values_job job = {.view = &rest, .bins = h->bins};
     size_t most = dtype == IRON_DTYPE_I64 ? VALUES_AT_ONCE : SIZE_MAX;
 
-    IRON_TRY(check_values(dtype, values, count, err));
+    IRON_TRY(iron__stored_check_memory(&rest, "values", err));
     if (needs_check(h, dtype))
         iron__thread_pool_run(h->pool, check_task, &job,
                               (size_t)iron__kit_pieces(count, TASK_VALUES));
@@ -395,10 +384,12 @@ iron_status iron_histogram_add_device(iron_histogram_context *h, iron_dtype dtyp
                                       iron_error *err) {
     resident r = {
         .values = (uintptr_t)values, .stream = (uintptr_t)stream, .dtype = dtype, .count = count};
-    iron_status status = check_values(dtype, values, count, err);
+    iron_status status;
 
-    if (status != IRON_OK || count == 0)
-        return status;
+    IRON_TRY(iron__stored_check_memory(&(iron__tokens_view){dtype, values, (size_t)count}, "values",
+                                       err));
+    if (count == 0)
+        return IRON_OK;
     IRON_TRY(open_gpu(h, err));
     status = count_on_device(h, &r, err);
     if (status == IRON_OK)
@@ -469,12 +460,11 @@ iron_status iron_histogram_create(const iron_histogram_options *options,
     if (!h)
         return IRON_E_NOMEM;
     status = set_up(h, options, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = h;
+    else
         iron_histogram_destroy(h);
-        return status;
-    }
-    *out = h;
-    return IRON_OK;
+    return status;
 }
 
 void iron_histogram_destroy(iron_histogram_context *h) {

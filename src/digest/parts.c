@@ -11,7 +11,6 @@
 #include "core/fail.h"
 #include "digest/digest_internal.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -175,8 +174,7 @@ static iron_status check_positions(iron_manifest **sorted, size_t count, iron_er
 
 static iron_status copy_files(const iron_manifest *from, iron_manifest *to, iron_error *err) {
     to->files = calloc(from->file_count ? from->file_count : 1, sizeof *to->files);
-    if (!to->files)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    IRON_FAIL_IF(!to->files, err, IRON_E_NOMEM, "out of memory while joining parts");
     for (; to->file_count < from->file_count; to->file_count++) {
         iron__manifest_entry *f = &to->files[to->file_count];
 
@@ -184,8 +182,8 @@ static iron_status copy_files(const iron_manifest *from, iron_manifest *to, iron
         f->path = strdup(f->path);
         f->column = f->column ? strdup(f->column) : NULL;
         f->words = (iron__seal_words){0, 0, 0, 0};
-        if (!f->path || (from->files[to->file_count].column && !f->column))
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+        IRON_FAIL_IF(!f->path || (from->files[to->file_count].column && !f->column), err,
+                     IRON_E_NOMEM, "out of memory while joining parts");
     }
     return IRON_OK;
 }
@@ -199,8 +197,7 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
     m->stats = iron__token_stats_neutral();
     m->chunk_count = (size_t)iron__manifest_chunks_of(0, m->tokens, m->chunk_tokens);
     m->chunks = calloc(m->chunk_count ? m->chunk_count : 1, sizeof *m->chunks);
-    if (!m->chunks)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    IRON_FAIL_IF(!m->chunks, err, IRON_E_NOMEM, "out of memory while joining parts");
     for (size_t k = 0; k < m->chunk_count; k++)
         m->chunks[k] = iron__chunk_empty();
     return copy_files(like, m, err);
@@ -244,8 +241,7 @@ static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manife
     IRON_TRY(check_numbers(sorted, count, err));
     IRON_TRY(check_positions(sorted, count, err));
     m = calloc(1, sizeof *m);
-    if (!m)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    IRON_FAIL_IF(!m, err, IRON_E_NOMEM, "out of memory while joining parts");
     status = init_joined(sorted[0], m, err);
     if (status == IRON_OK)
         status = add_parts(m, sorted, count, err);
@@ -265,8 +261,7 @@ iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count, iron_
     IRON_TRY(check_same_stream(parts, count, err));
     IRON_TRY(check_samples(parts, count, err));
     sorted = calloc(count, sizeof(void *));
-    if (!sorted)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while joining parts");
+    IRON_FAIL_IF(!sorted, err, IRON_E_NOMEM, "out of memory while joining parts");
     memcpy(sorted, parts, count * sizeof(void *));
     status = join_sorted(sorted, count, out, err);
     free(sorted);

@@ -22,6 +22,7 @@
  */
 #include "digest/digest_internal.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
@@ -30,7 +31,6 @@
 #include "formats/source.h"
 #include "gpu/gpu.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,9 +67,8 @@
 #define GPU_RANGE_TOKENS (UINT64_C(1) << 18)
 
 /* Slots of a pipe, as the engine's: 16 MiB stay inside a server's last-level cache. */
-#define SLOTS       4u
-#define SLOT_BYTES  ((size_t)4 << 20)
-#define SLOT_STRIDE (SLOT_BYTES + SLACK_BYTES)
+#define SLOTS      4u
+#define SLOT_BYTES ((size_t)4 << 20)
 
 /* The files of the stream, whose seals are wanted. Where a pipe ends is known only once it was
  * read: at the current tokens, starts[0] ... starts[known] are. */
@@ -244,8 +243,7 @@ static iron_status reserve_chunks(scan_job *scan, uint64_t end, iron_error *err)
         capacity = scan->count != IRON_COUNT_UNKNOWN || needed > 2 * capacity ? (size_t)needed
                                                                               : 2 * capacity;
         chunks = realloc(m->chunks, capacity * sizeof *chunks);
-        if (!chunks)
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu chunks", capacity);
+        IRON_FAIL_IF(!chunks, err, IRON_E_NOMEM, "out of memory: %zu chunks", capacity);
         m->chunks = chunks;
         scan->chunk_capacity = capacity;
     }
@@ -404,29 +402,19 @@ static void add_tokens(const scan_job *scan, const uint32_t *tokens, size_t coun
 }
 
 /* Adds tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a stream;
- * only at its end their number may be no multiple of 4. Whole quads of 16-bit tokens are added as
- * they are stored, if the row reads them. */
+ * only at its end their number may be no multiple of 4. */
 static void add_range(const scan_job *scan, const iron__tokens_view *view, size_t begin, size_t end,
                       uint64_t offset, worker *w, iron__seal_words *words,
                       iron__token_stats *stats) {
-    if (view->dtype == IRON_DTYPE_U16 && scan->row->take_u16 && end - begin >= 4) {
-        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
-                                   offset / 4, scan->options.vocab};
+    size_t quads = (end - begin) / 4, rest = (end - begin) % 4;
 
-        scan->row->take_u16(&run, words, stats);
-        begin += 4 * run.quads;
-        offset += 4 * run.quads;
-    }
-    while (begin < end) {
-        size_t count = end - begin;
-        const uint32_t *tokens =
-            view->dtype == IRON_DTYPE_I64
-                ? iron__view_check_tokens(view, begin, &count, w->wide, &w->has_bad)
-                : iron__view_tokens(view, begin, &count, w->wide);
+    iron__quads_add(scan->row, view, begin, quads, offset / 4, scan->options.vocab, w->wide, words,
+                    stats, view->dtype == IRON_DTYPE_I64 ? &w->has_bad : NULL);
+    if (rest > 0) {
+        const uint32_t *last =
+            iron__view_check_tokens(view, end - rest, &rest, w->wide, &w->has_bad);
 
-        add_tokens(scan, tokens, count, offset, words, stats);
-        begin += count;
-        offset += count;
+        add_last_quad(scan, last, rest, offset + 4 * quads, words, stats);
     }
 }
 
@@ -486,7 +474,8 @@ static void add_files(scan_job *scan, const piece *p, worker *w) {
     iron__tokens_view view = p->view;
 
     view.count += p->ahead;
-    for (size_t k = iron__file_at(files->starts, files->known, p->first);
+    for (size_t k =
+             iron__array_find(files->starts, sizeof *files->starts, files->known + 1, p->first);
          k < files->count && k <= files->known && files->starts[k] < end; k++) {
         uint64_t first = files->starts[k];
         uint64_t tokens = k < files->known ? files->starts[k + 1] - first : readable - first;
@@ -506,25 +495,6 @@ static void add_files(scan_job *scan, const piece *p, worker *w) {
         files->words[k] = iron__seal_merge(files->words[k], words);
         pthread_mutex_unlock(&scan->mutex);
     }
-}
-
-iron_status iron__check_tokens(const iron_source *source, uint64_t base,
-                               const iron__tokens_view *view, uint64_t position, iron_error *err) {
-    size_t bad = iron__view_first_bad(view), file;
-    uint64_t byte;
-
-    if (bad == view->count)
-        return IRON_OK;
-    position += bad;
-    if (source && iron__source_locate(source, base + position, &file, &byte))
-        IRON_FAIL(err, IRON_E_FORMAT,
-                  "%.100s at byte %" PRIu64 ": token at position %" PRIu64 " is %" PRId64
-                  "; tokens must be 0 to 4294967295: check --dtype",
-                  iron_source_file(source, file), byte, position, iron__view_stored(view, bad));
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "token at position %" PRIu64 " is %" PRId64
-              "; tokens must be 0 to 4294967295: check --dtype",
-              position, iron__view_stored(view, bad));
 }
 
 static size_t buffer_tokens(iron_dtype dtype) {
@@ -560,8 +530,8 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
     /* values were checked on the way: i64 as they were narrowed; a negative i32 is the largest */
     if (!is_plain || r->w->has_bad ||
         (scan->dtype == IRON_DTYPE_I32 && r->w->stats.max > INT32_MAX))
-        IRON_TRY(iron__check_tokens(scan->is_seekable ? scan->source : NULL, scan->base, &p.view,
-                                    p.first, err));
+        IRON_TRY(iron__stored_check(scan->is_seekable ? scan->source : NULL, scan->base + p.first,
+                                    &p.view, p.first, err));
     if (scan->options.chunk_tokens)
         add_chunks(scan, &p, r->w);
     if (scan->files.words)
@@ -764,7 +734,6 @@ typedef struct pipe_slot {
 typedef struct pipe_scan {
     scan_job *scan;
     iron__ring *ring;
-    char *memory;
     /* the reader's; the slots' entries are handed over with the slots */
     size_t files_known, slot_files_known[SLOTS];
     iron__block slot_starts[SLOTS + 1]; /* of rows; the last are those found at the end */
@@ -798,7 +767,7 @@ static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {
 
     s->count = 0;
     IRON_TRY(iron__ring_next(p->ring, &index, &s->count, err));
-    s->tokens = p->memory + index * SLOT_STRIDE;
+    s->tokens = iron__ring_slot(p->ring, index);
     s->files_known = s->count > 0 ? p->slot_files_known[index] : p->scan->files.count;
     s->starts = &p->slot_starts[s->count > 0 ? index : SLOTS];
     if (s->count == 0 && p->starts_status != IRON_OK && err)
@@ -843,26 +812,16 @@ static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
 }
 
 static iron_status scan_pipe(scan_job *scan, iron_error *err) {
-    const iron_allocator *allocator = iron__allocator_default();
     workers all = {.scan = scan};
     pipe_scan p = {.scan = scan};
-    void *slots[SLOTS];
     iron__ring_options o = {.source = scan->source,
-                            .slots = slots,
-                            .slot_count = SLOTS,
-                            .slot_bytes = SLOT_BYTES,
-                            .readers = 1,
-                            .allocator = allocator,
+                            .shape = {1, SLOTS, SLOT_BYTES, 0, IRON_DIRECT_NEVER},
+                            .slack_bytes = SLACK_BYTES,
+                            .allocator = iron__allocator_default(),
                             .filled = note_slot,
                             .context = &p};
     iron_status status = workers_init(&all, SLOT_BYTES / iron_dtype_bytes(scan->dtype), false, err);
 
-    if (status == IRON_OK) {
-        p.memory = iron__allocate(allocator, SLOTS, SLOT_STRIDE, "reading slots", err);
-        status = p.memory ? IRON_OK : IRON_E_NOMEM;
-    }
-    for (size_t k = 0; p.memory && k < SLOTS; k++)
-        slots[k] = p.memory + k * SLOT_STRIDE;
     if (status == IRON_OK)
         status = iron__ring_create(&o, &p.ring, err);
     if (status == IRON_OK)
@@ -874,7 +833,6 @@ static iron_status scan_pipe(scan_job *scan, iron_error *err) {
     iron__ring_destroy(p.ring);
     for (size_t k = 0; k <= SLOTS; k++)
         iron__block_clear(&p.slot_starts[k]);
-    iron__release(allocator, p.memory);
     workers_deinit(&all);
     return status;
 }
@@ -887,8 +845,7 @@ typedef struct gpu_scan {
     scan_job *scan;
     iron__thread_pool *pool;
     iron__seal_device device;
-    void *slots[IRON_FEED_SLOTS_MAX];
-    char *memory; /* of slots that are not the device's */
+    void *slots[IRON_FEED_SLOTS_MAX]; /* of the device, if it has some; else they are the ring's */
     iron__ring *ring;
     uint64_t first, count; /* of its range; a count of 0: all that comes */
     uint64_t done;
@@ -898,23 +855,17 @@ typedef struct gpu_scan {
 
 static iron_status open_ring(gpu_scan *g, iron_error *err) {
     iron__ring_options o = {.source = g->scan->source,
-                            .slots = g->slots,
+                            .shape = g->device.feed->shape,
                             .tokens = g->count,
                             .is_shared = g->count > 0,
                             .skip = g->first,
                             .allocator = iron__allocator_default()};
 
-    iron__ring_set_shape(&o, iron__gpu_feed_shape(g->device.feed));
-    o.slot_bytes = iron__gpu_feed_slot_bytes(g->device.feed, g->scan->dtype);
+    o.shape.slot_bytes = iron__gpu_feed_slot_bytes(g->device.feed, g->scan->dtype);
     if (iron__gpu_feed_has_slots(g->device.feed)) {
         IRON_TRY(iron__gpu_feed_slots(g->device.feed, g->slots, err));
-        return iron__ring_create(&o, &g->ring, err);
+        o.slots = g->slots;
     }
-    g->memory = iron__allocate(o.allocator, o.slot_count, o.slot_bytes, "slots", err);
-    if (!g->memory)
-        return IRON_E_NOMEM;
-    for (size_t k = 0; k < o.slot_count; k++)
-        g->slots[k] = g->memory + k * o.slot_bytes;
     return iron__ring_create(&o, &g->ring, err);
 }
 
@@ -926,14 +877,14 @@ static iron_status feed_slot(gpu_scan *g, size_t *count, iron_error *err) {
     IRON_TRY(iron__ring_next(g->ring, &slot, count, err));
     if (*count == 0)
         return IRON_OK;
-    view.data = g->slots[slot];
+    view.data = iron__ring_slot(g->ring, slot);
     view.count = *count;
     IRON_TRY(iron__view_check(&view, g->first + g->done, err));
-    if (g->memory)
-        IRON_TRY(iron__gpu_feed_host(g->device.feed, &view, err));
-    else
+    if (iron__gpu_feed_has_slots(g->device.feed))
         IRON_TRY(
             iron__gpu_feed_send_slot(g->device.feed, slot, view.dtype, view.count, &released, err));
+    else
+        IRON_TRY(iron__gpu_feed_host(g->device.feed, &view, err));
     for (size_t k = 0; k < released; k++)
         iron__ring_free(g->ring);
     g->done += *count;
@@ -977,7 +928,6 @@ static iron_status scan_on_device(void *context, size_t index, iron_progress pro
     iron__ring_destroy(g->ring); /* its threads end before their slots are freed */
     iron__seal_device_close(&g->device);
     iron__thread_pool_destroy(g->pool);
-    iron__release(iron__allocator_default(), g->memory);
     return status;
 }
 
@@ -997,8 +947,7 @@ static iron_status scan_gpus(scan_job *scan, iron_error *err) {
         ranges = 1;
     split.count = ranges;
     split.context = all = calloc(ranges, sizeof *all);
-    if (!all)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: ranges of devices");
+    IRON_FAIL_IF(!all, err, IRON_E_NOMEM, "out of memory: ranges of devices");
     for (size_t k = 0; k < ranges; k++) {
         all[k].scan = scan;
         all[k].first = k * share;
@@ -1029,8 +978,8 @@ static iron_status file_seals_init(scan_job *s, iron_error *err) {
     files->count = count;
     files->starts = calloc(count + 1, sizeof *files->starts);
     files->words = calloc(count, sizeof *files->words);
-    if (!files->starts || !files->words)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: seals of %zu files", count);
+    IRON_FAIL_IF(!files->starts || !files->words, err, IRON_E_NOMEM,
+                 "out of memory: seals of %zu files", count);
     if (!s->is_seekable)
         return IRON_OK;
     for (size_t k = 0; k < count; k++)
@@ -1046,8 +995,7 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
     uint64_t next_first = 0;
 
     m->files = calloc(count ? count : 1, sizeof *m->files);
-    if (!m->files)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+    IRON_FAIL_IF(!m->files, err, IRON_E_NOMEM, "out of memory while listing files");
     for (size_t k = 0; k < count; k++) {
         iron__manifest_entry *f = &m->files[m->file_count++];
         iron_dtype dtype = iron__source_layout(s->source, k)->dtype;
@@ -1058,8 +1006,8 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
 
         f->path = strdup(iron_source_file(s->source, k));
         f->column = column ? strdup(column) : NULL;
-        if (!f->path || (column && !f->column))
-            return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while listing files");
+        IRON_FAIL_IF(!f->path || (column && !f->column), err, IRON_E_NOMEM,
+                     "out of memory while listing files");
         strncpy(f->format, iron_source_file_format(s->source, k), sizeof f->format - 1);
         snprintf(f->compression, sizeof f->compression, "%s", compression ? compression : "");
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
@@ -1105,17 +1053,14 @@ static iron_status fill_manifest(scan_job *s, iron_error *err) {
     return s->lists_files ? list_files(s, err) : IRON_OK;
 }
 
-static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_options *options,
-                            iron_manifest **out, iron_error *err) {
+/* Scans as the job's options say. */
+static iron_status run_scan(scan_job *s, iron_manifest **out, iron_error *err) {
+    const iron_scan_options *options = &s->options;
+    iron_source *source = s->source;
     iron__bag_range range;
     iron_status status;
 
-    *out = NULL;
-    IRON_TRY(check_options(options, err));
-    s->source = source;
     s->row = iron__seal_variant_find("champion");
-    s->options = *options;
-    s->seals_files = s->seals_files || (s->samples_files && options->chunk_tokens > 0);
     s->threads = options->threads ? options->threads : iron__cpu_threads();
     s->dtype = iron_source_dtype(source);
     s->is_seekable = iron__source_is_seekable(source);
@@ -1124,8 +1069,7 @@ static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_op
     IRON_TRY(set_range(s, err));
     IRON_TRY(check_chunk_count(s, err));
     s->manifest = calloc(1, sizeof *s->manifest);
-    if (!s->manifest)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a manifest");
+    IRON_FAIL_IF(!s->manifest, err, IRON_E_NOMEM, "out of memory: a manifest");
     range = (iron__bag_range){s->first, s->count, options->part};
     pthread_mutex_init(&s->mutex, NULL);
     status = s->has_bag ? iron__bag_job_init(&s->bag, source, options->bag,
@@ -1145,30 +1089,22 @@ static iron_status run_scan(scan_job *s, iron_source *source, const iron_scan_op
     return status;
 }
 
-iron_status iron__scan_from(iron_source *source, uint64_t base, const iron_scan_options *options,
-                            iron_manifest **out, iron_error *err) {
-    scan_job s = {.base = base};
+iron_status iron__scan(iron_source *source, iron__scan_what what, uint64_t base,
+                       const iron_scan_options *options, iron_manifest **out, iron_error *err) {
+    scan_job s = {.source = source,
+                  .base = base,
+                  .lists_files = what == IRON_SCAN_MANIFEST || what == IRON_SCAN_FILE_SEALS,
+                  .samples_files = what == IRON_SCAN_MANIFEST,
+                  .is_bag_only = what == IRON_SCAN_BAG};
 
-    return run_scan(&s, source, options, out, err);
-}
-
-iron_status iron__scan_with_file_seals(iron_source *source, const iron_scan_options *options,
-                                       iron_manifest **out, iron_error *err) {
-    scan_job s = {.lists_files = true, .seals_files = true};
-
-    return run_scan(&s, source, options, out, err);
-}
-
-iron_status iron__scan_bag(iron_source *source, const iron_scan_options *options,
-                           iron_manifest **out, iron_error *err) {
-    scan_job s = {.is_bag_only = true};
-
-    return run_scan(&s, source, options, out, err);
+    *out = NULL;
+    IRON_TRY(check_options(options, err));
+    s.options = *options;
+    s.seals_files = what == IRON_SCAN_FILE_SEALS || (s.samples_files && options->chunk_tokens > 0);
+    return run_scan(&s, out, err);
 }
 
 iron_status iron_scan(iron_source *source, const iron_scan_options *options, iron_manifest **out,
                       iron_error *err) {
-    scan_job s = {.lists_files = true, .samples_files = true};
-
-    return run_scan(&s, source, options, out, err);
+    return iron__scan(source, IRON_SCAN_MANIFEST, 0, options, out, err);
 }

@@ -18,7 +18,6 @@
 #include "formats/source.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -303,6 +302,18 @@ static uint64_t range_append(stat_range *a, const stat_range *b) {
 
 /* The object. */
 
+static stat_lengths *make_lengths(iron_error *err) {
+    return iron__allocate(iron__allocator_default(), 1, sizeof(stat_lengths), "a table of lengths",
+                          err);
+}
+
+/* Adds a table of the files' rows or documents. */
+static iron_status begin_own(iron_stat *stat, iron_bag_cut_kind cut, iron_error *err) {
+    stat->own = make_lengths(err);
+    stat->own_cut = cut;
+    return stat->own ? IRON_OK : IRON_E_NOMEM;
+}
+
 /* Checks the rule; statistics of no tokens at `first`. */
 static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint64_t first,
                                iron_stat **out, iron_error *err) {
@@ -323,22 +334,17 @@ static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint
         return IRON_E_NOMEM;
     s->rule = *rule;
     s->range = range_at(first);
-    if (rule->eos != IRON_COUNT_UNKNOWN) {
-        s->lengths = iron__allocate(memory, 1, sizeof *s->lengths, "a table of lengths", err);
-        if (!s->lengths)
-            goto failed;
-    }
-    if (wants_histogram) {
+    if (rule->eos != IRON_COUNT_UNKNOWN)
+        s->lengths = make_lengths(err);
+    if (wants_histogram)
         s->histogram =
             iron__allocate(memory, (size_t)rule->vocab, sizeof(uint64_t), "a histogram", err);
-        if (!s->histogram)
-            goto failed;
+    if ((rule->eos != IRON_COUNT_UNKNOWN && !s->lengths) || (wants_histogram && !s->histogram)) {
+        iron_stat_destroy(s);
+        return IRON_E_NOMEM;
     }
     *out = s;
     return IRON_OK;
-failed:
-    iron_stat_destroy(s);
-    return IRON_E_NOMEM;
 }
 
 void iron_stat_destroy(iron_stat *stat) {
@@ -695,9 +701,9 @@ static iron_status process_piece(void *context, uint32_t index, uint64_t piece_i
     if (all->at)
         IRON_TRY(iron__parallel_source_read(all->at, position, w->buffer, view.count, stop, err));
     /* a pipe has no places to report, and its position belongs to the reader */
-    IRON_TRY(iron__check_tokens(all->at ? all->source : NULL,
-                                all->at ? iron__source_position(all->source) : 0, &view, position,
-                                err));
+    IRON_TRY(iron__stored_check(all->at ? all->source : NULL,
+                                (all->at ? iron__source_position(all->source) : 0) + position,
+                                &view, position, err));
     compute_piece(&all->pieces[piece_index], w, &all->stat->rule, &view, position);
     return IRON_OK;
 }
@@ -837,7 +843,7 @@ static iron_status stat_files(workers *all, iron_source *source, iron_error *err
 }
 
 /* The range may end before the stream does. */
-static iron_status stat_slots(workers *all, iron__ring *ring, char *slots, iron_error *err) {
+static iron_status stat_slots(workers *all, iron__ring *ring, iron_error *err) {
     uint64_t wanted = all->total;
 
     while (all->done < wanted) {
@@ -848,7 +854,7 @@ static iron_status stat_slots(workers *all, iron__ring *ring, char *slots, iron_
             break;
         if (count > wanted - all->done)
             count = (size_t)(wanted - all->done);
-        all->tokens = slots + slot * SLOT_BYTES;
+        all->tokens = iron__ring_slot(ring, slot);
         IRON_TRY(run_round(all, count, err));
         iron__ring_free(ring);
     }
@@ -895,39 +901,26 @@ static iron_status begin_rows(const workers *all, pipe_rows *rows, iron_error *e
         iron_bag_source_cut(rows->source, &cut, NULL) != IRON_OK || cut.kind != IRON_BAG_CUT_ROWS ||
         !iron__source_tells_starts(rows->source))
         return IRON_OK;
-    stat->own =
-        iron__allocate(iron__allocator_default(), 1, sizeof *stat->own, "a table of lengths", err);
-    if (!stat->own)
-        return IRON_E_NOMEM;
-    stat->own_cut = cut.kind;
+    IRON_TRY(begin_own(stat, cut.kind, err));
     rows->lengths = stat->own;
     iron__source_note_starts(rows->source);
     return IRON_OK;
 }
 
 static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    char *slots = iron__allocate(memory, SLOTS, SLOT_BYTES, "the reading ring", err);
-    iron__ring_options options = {
-        .source = source, .slot_count = SLOTS, .slot_bytes = SLOT_BYTES, .readers = 1};
     pipe_rows rows = {.source = source};
-    void *places[SLOTS];
+    iron__ring_options options = {.source = source,
+                                  .shape = {1, SLOTS, SLOT_BYTES, 0, IRON_DIRECT_NEVER},
+                                  .allocator = iron__allocator_default(),
+                                  .context = &rows};
     iron__ring *ring = NULL;
-    iron_status status;
+    iron_status status = begin_rows(all, &rows, err);
 
-    if (!slots)
-        return IRON_E_NOMEM;
-    for (size_t k = 0; k < SLOTS; k++)
-        places[k] = slots + k * SLOT_BYTES;
-    options.slots = places;
-    options.allocator = memory;
-    status = begin_rows(all, &rows, err);
     options.filled = rows.lengths ? note_rows : NULL;
-    options.context = &rows;
     if (status == IRON_OK)
         status = iron__ring_create(&options, &ring, err);
     if (status == IRON_OK)
-        status = stat_slots(all, ring, slots, err);
+        status = stat_slots(all, ring, err);
     iron__ring_destroy(ring);
     if (status == IRON_OK && rows.status != IRON_OK) {
         status = rows.status;
@@ -937,7 +930,6 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
     if (status == IRON_OK && rows.has_last)
         lengths_add(rows.lengths, all->done - rows.last, 1);
     iron__block_clear(&rows.starts);
-    iron__release(memory, slots);
     return status;
 }
 
@@ -1011,10 +1003,7 @@ static iron_status stat_own(workers *all, iron_source *source, iron_error *err) 
     if (stat->rule.eos != IRON_COUNT_UNKNOWN ||
         iron_bag_source_cut(source, &cut, NULL) != IRON_OK || cut.kind == IRON_BAG_CUT_NONE)
         return IRON_OK;
-    stat->own = iron__allocate(memory, 1, sizeof *stat->own, "a table of lengths", err);
-    if (!stat->own)
-        return IRON_E_NOMEM;
-    stat->own_cut = cut.kind;
+    IRON_TRY(begin_own(stat, cut.kind, err));
     w.lengths = stat->own;
     w.starts = iron__file_starts(source, err);
     if (!w.starts)
@@ -1092,12 +1081,11 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
     if (status == IRON_OK)
         collect_counts(&all);
     workers_deinit(&all);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = all.stat;
+    else
         iron_stat_destroy(all.stat);
-        return status;
-    }
-    *out = all.stat;
-    return IRON_OK;
+    return status;
 }
 
 /* Statistics as 64-bit words, for other processes on the same kind of machine.
@@ -1319,14 +1307,9 @@ static void get_lengths(word_list *r, stat_lengths *t, const stat_range *range) 
 /* Rows or documents of files: where they end is not known here, so their lengths may add up to
  * anything. */
 static iron_status get_own(word_list *r, iron_stat *stat, iron_error *err) {
-    stat_lengths *t =
-        iron__allocate(iron__allocator_default(), 1, sizeof *t, "a table of lengths", err);
-
-    stat->own = t;
-    if (!t)
-        return IRON_E_NOMEM;
-    stat->own_cut = r->given[1] & HAS_ROWS ? IRON_BAG_CUT_ROWS : IRON_BAG_CUT_DOCUMENTS;
-    get_table(r, t, 0);
+    IRON_TRY(
+        begin_own(stat, r->given[1] & HAS_ROWS ? IRON_BAG_CUT_ROWS : IRON_BAG_CUT_DOCUMENTS, err));
+    get_table(r, stat->own, 0);
     return IRON_OK;
 }
 

@@ -23,7 +23,7 @@
  */
 #include "core/cpu.h"
 #include "engine/engine.h"
-#include "feed/ring.h"
+#include "feed/stored.h"
 #include "ops/tokens/tokens.h"
 
 #include <stdint.h>
@@ -64,29 +64,23 @@ struct iron__cpu_state {
 static iron_status cpu_create(iron_engine *e, iron_error *err) {
     const iron_allocator *a = e->allocator;
     iron__cpu_state *c = iron__allocate(a, 1, sizeof *c, "the CPU backend", err);
+    bool is_per_node = e->choice.variant->per_node;
 
     if (!c)
         return IRON_E_NOMEM;
     e->cpu = c;
     c->divisor = iron__divisor_make((uint32_t)e->config.vocab);
     c->queue = iron__allocate(a, IRON_QUEUE_BATCHES, sizeof *c->queue, "the batch queue", err);
-    if (c->queue)
-        c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
-    if (!c->runs)
-        return IRON_E_NOMEM;
-    if (e->config.with_seal) {
+    c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
+    if (e->config.with_seal)
         c->seal_runs = iron__allocate(a, RUNS_MAX, sizeof *c->seal_runs, "seal words", err);
-        if (!c->seal_runs)
-            return IRON_E_NOMEM;
-    }
-    if (e->choice.variant->per_node) {
+    if (is_per_node) {
         c->node_xors = iron__allocate(a, e->nodes.count, sizeof(uint32_t), "XORs of nodes", err);
-        if (c->node_xors)
-            c->node_sums =
-                iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
-        if (!c->node_sums)
-            return IRON_E_NOMEM;
+        c->node_sums = iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
     }
+    if (!c->queue || !c->runs || (e->config.with_seal && !c->seal_runs) ||
+        (is_per_node && (!c->node_xors || !c->node_sums)))
+        return IRON_E_NOMEM;
     e->config.backend = "cpu";
     e->config.mode = e->choice.variant->mode;
     e->config.memory = "pageable";
@@ -348,36 +342,15 @@ typedef struct seal_work {
     uint64_t first_quad;
 } seal_work;
 
-/* Adds the quads of tokens begin ... end-1 of the view. */
-static void seal_range(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
-                       size_t end, uint64_t first_quad, iron__seal_words *words) {
-    uint32_t wide[IRON_WIDEN_TOKENS];
-
-    if (view->dtype == IRON_DTYPE_U16 && row->take_u16) {
-        iron__quads_run_u16 run = {(const uint16_t *)view->data + begin, (end - begin) / 4,
-                                   first_quad, 0};
-
-        row->take_u16(&run, words, NULL);
-        return;
-    }
-    while (begin < end) {
-        size_t count = end - begin;
-        const uint32_t *tokens = iron__view_tokens(view, begin, &count, wide);
-        iron__quads_run run = {tokens, count / 4, first_quad, 0};
-
-        row->take(&run, words, NULL);
-        begin += count;
-        first_quad += count / 4;
-    }
-}
-
 static void seal_task(void *context, size_t task) {
     const seal_work *w = context;
     size_t begin = task * RUN_TOKENS;
     size_t end = begin + RUN_TOKENS < w->view.count ? begin + RUN_TOKENS : w->view.count;
     iron__seal_words words = {0, 0, 0, 0};
+    uint32_t wide[IRON_WIDEN_TOKENS];
 
-    seal_range(w->row, &w->view, begin, end, w->first_quad + begin / 4, &words);
+    iron__quads_add(w->row, &w->view, begin, (end - begin) / 4, w->first_quad + begin / 4, 0, wide,
+                    &words, NULL, NULL);
     w->engine->cpu->seal_runs[task] = words;
 }
 
@@ -458,28 +431,26 @@ static size_t next_step(const file_piece *p) {
     return p->run + p->f->step_runs < p->end ? p->run + p->f->step_runs : p->end;
 }
 
-static iron_status take_step(file_piece *p, const void *data, iron_error *err) {
+static iron_status take_step(void *context, const void *data, iron_error *err) {
+    file_piece *p = context;
     const file_span *f = p->f;
     size_t next = next_step(p), begin = run_begin(&f->s, p->run), end = run_begin(&f->s, next);
     iron__tokens_view view = {f->dtype, data, end - begin};
     uint64_t position = f->s.stream + begin;
 
     if (!reduce_runs(&f->s, p->run, next, view))
-        IRON_TRY(iron__engine_check_values(
-            f->tokens->source, f->tokens->begin + f->tokens->first + begin, &view, position, err));
+        IRON_TRY(iron__stored_check(f->tokens->source, f->tokens->begin + f->tokens->first + begin,
+                                    &view, position, err));
     if (f->seal) {
-        size_t skip = (size_t)(0 - position) % 4, ahead = ahead_of(f, next);
+        size_t skip = (size_t)(0 - position) % 4, end_of_quads = view.count + ahead_of(f, next);
+        uint32_t wide[IRON_WIDEN_TOKENS];
 
-        view.count += ahead;
-        if (skip < view.count)
-            seal_range(f->seal, &view, skip, view.count, (position + skip) / 4, &p->words);
+        if (skip < end_of_quads)
+            iron__quads_add(f->seal, &view, skip, (end_of_quads - skip) / 4, (position + skip) / 4,
+                            0, wide, &p->words, NULL, NULL);
     }
     p->run = next;
     return IRON_OK;
-}
-
-static iron_status use_step(void *context, const void *data, iron_error *err) {
-    return take_step(context, data, err);
 }
 
 static iron_status use_piece(void *context, const void *data, iron_error *err) {
@@ -511,7 +482,7 @@ static iron_status take_piece(void *context, uint32_t worker, uint64_t piece,
 
         IRON_TRY(iron__parallel_source_use(files, at, all, use_piece, &p, &is_used, err));
         if (!is_used)
-            IRON_TRY(iron__parallel_source_use(files, at, some, use_step, &p, &is_used, err));
+            IRON_TRY(iron__parallel_source_use(files, at, some, take_step, &p, &is_used, err));
         if (is_used)
             continue;
         IRON_TRY(iron__parallel_source_read(files, at, buffer, some, stop, err));
@@ -537,8 +508,8 @@ static iron_status take_few(iron_engine *e, const iron__file_tokens *t, size_t c
 
     IRON_TRY(iron__parallel_source_read(t->files, t->first, (void *)(uintptr_t)view.data, count,
                                         NULL, err));
-    IRON_TRY(iron__engine_check_values(t->source, t->begin + t->first, &view,
-                                       e->closed.count + e->open.count, err));
+    IRON_TRY(iron__stored_check(t->source, t->begin + t->first, &view,
+                                e->closed.count + e->open.count, err));
     *taken = count;
     return cpu_feed(e, &view, err);
 }

@@ -75,8 +75,8 @@ static iron_status gpu_create(iron_engine *e, iron_error *err) {
     IRON_TRY(iron__gpu_feed_create(&config, &e->gpu, err));
     c->backend = iron__gpu_backend_name(e->choice.devices.backend);
     c->mode = e->choice.gpu_row->mode;
-    c->memory = iron__gpu_feed_memory(e->gpu);
-    snprintf(e->device, sizeof e->device, "%s", iron__gpu_feed_info(e->gpu)->name);
+    c->memory = iron__gpu_strategy_name(e->gpu->strategy);
+    snprintf(e->device, sizeof e->device, "%s", e->gpu->device->info.name);
     return gpu_restart(e, err);
 }
 
@@ -107,7 +107,7 @@ static void record_batch(void *context, iron__contribution batch) {
 }
 
 static iron_status gpu_record(iron_engine *e, iron_error *err) {
-    return iron__gpu_feed_record(e->gpu, record_batch, e, err);
+    return iron__tokens_gpu_record(e->gpu->tokens, record_batch, e, err);
 }
 
 /* Reads the totals of closed batches; *batch is what was added since *before. */
@@ -197,20 +197,6 @@ static iron_status gpu_feed_device(iron_engine *e, const void *tokens, uint64_t 
     return note_failure(e, status, &error, err);
 }
 
-static void *gpu_native_context(const iron_engine *e) {
-    return (void *)iron__gpu_feed_context(e->gpu);
-}
-
-static iron_status gpu_tokens_alloc(iron_engine *e, size_t bytes, void **out, iron_error *err) {
-    return iron__gpu_feed_pinned_alloc(e->gpu, bytes, out, err);
-}
-
-static void gpu_tokens_free(iron_engine *e, void *memory) {
-    iron__gpu_feed_pinned_free(e->gpu, memory);
-}
-
-static bool gpu_has_slots(const iron_engine *e) { return iron__gpu_feed_has_slots(e->gpu); }
-
 /* Sends collected tokens first: if that fails they are lost, and so is the engine. Failing to
  * allocate slots costs nothing. */
 static iron_status gpu_get_slots(iron_engine *e, void *slots[IRON_FEED_SLOTS_MAX],
@@ -220,11 +206,6 @@ static iron_status gpu_get_slots(iron_engine *e, void *slots[IRON_FEED_SLOTS_MAX
     IRON_TRY(iron__engine_check_failure(e, err));
     IRON_TRY(note_failure(e, iron__gpu_feed_flush(e->gpu, &error), &error, err));
     return iron__gpu_feed_slots(e->gpu, slots, err);
-}
-
-static void gpu_shape_ring(const iron_engine *e, iron__ring_options *options) {
-    iron__ring_set_shape(options, iron__gpu_feed_shape(e->gpu));
-    options->slot_bytes = iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(options->source));
 }
 
 static iron_status gpu_feed_slot(iron_engine *e, size_t slot, const iron__tokens_view *view,
@@ -239,12 +220,8 @@ static iron_status gpu_feed_slot(iron_engine *e, size_t slot, const iron__tokens
     return note_failure(e, status, &error, err);
 }
 
-static iron_status gpu_release_slots(iron_engine *e, iron_error *err) {
-    return iron__gpu_feed_wait_sent(e->gpu, err);
-}
-
 static double gpu_seconds_estimate(const iron_engine *e, uint64_t tokens) {
-    return iron__tokens_gpu_seconds(e->choice.gpu_row, iron__gpu_feed_info(e->gpu), e->config.nodes,
+    return iron__tokens_gpu_seconds(e->choice.gpu_row, &e->gpu->device->info, e->config.nodes,
                                     tokens);
 }
 
@@ -259,12 +236,6 @@ const iron__engine_backend iron__engine_gpu = {
     .seconds_estimate = gpu_seconds_estimate,
     .record = gpu_record,
     .feed_device = gpu_feed_device,
-    .native_context = gpu_native_context,
-    .tokens_alloc = gpu_tokens_alloc,
-    .tokens_free = gpu_tokens_free,
-    .has_slots = gpu_has_slots,
     .get_slots = gpu_get_slots,
-    .shape_ring = gpu_shape_ring,
     .feed_slot = gpu_feed_slot,
-    .release_slots = gpu_release_slots,
 };

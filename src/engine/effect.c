@@ -108,9 +108,7 @@ iron_status iron_engine_effect(iron_engine *engine, iron_effect *effect, int32_t
                  "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *effect);
     IRON_FAIL_IF(!engine->range.is_begun, err, IRON_E_STATE,
                  "effects are counted from iron_engine_begin_at on; call that first");
-    IRON_FAIL_IF(engine->open.count > 0, err, IRON_E_STATE,
-                 "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before",
-                 engine->open.count);
+    IRON_TRY(iron__engine_check_closed(engine, err));
     IRON_FAIL_IF(!additions != !!engine->range.record, err, IRON_E_ARG,
                  "additions must be NULL if batches were recorded, and must not be otherwise");
     if (additions)
@@ -191,9 +189,7 @@ uint64_t iron_engine_exact_batches(iron_engine *engine) {
 
 static iron_status check_apply(iron_engine *e, const iron_effect *effect, iron_error *err) {
     IRON_FAIL_IF(!effect, err, IRON_E_ARG, "effect is NULL; give the effect to apply");
-    IRON_FAIL_IF(e->open.count > 0, err, IRON_E_STATE,
-                 "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before",
-                 e->open.count);
+    IRON_TRY(iron__engine_check_closed(e, err));
     IRON_FAIL_IF(e->range.record, err, IRON_E_STATE,
                  "this engine records its batches; apply effects to another one");
     IRON_TRY(iron__engine_sync(e, err)); /* also what the seal carries */

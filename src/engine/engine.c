@@ -103,13 +103,13 @@ iron_status iron__engine_create_sharing(const iron_config *config, uint32_t shar
     e->allocator = allocator;
     e->sharers = sharers;
     pthread_mutex_init(&e->outside.mutex, NULL);
+    e->outside.found = iron__token_stats_neutral();
     status = init_engine(e, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = e;
+    else
         iron_engine_destroy(e);
-        return status;
-    }
-    *out = e;
-    return IRON_OK;
+    return status;
 }
 
 void iron_engine_destroy(iron_engine *engine) {
@@ -142,7 +142,7 @@ double iron_engine_seconds_estimate(const iron_engine *engine, uint64_t tokens) 
 }
 
 void *iron_engine_native_context(const iron_engine *engine) {
-    return engine->backend->native_context ? engine->backend->native_context(engine) : NULL;
+    return engine->gpu ? (void *)iron__gpu_feed_context(engine->gpu) : NULL;
 }
 
 iron_status iron__engine_check_failure(const iron_engine *engine, iron_error *err) {
@@ -155,10 +155,15 @@ iron_status iron__engine_sync(iron_engine *engine, iron_error *err) {
     return engine->backend->sync(engine, err);
 }
 
-iron_status iron__engine_check_complete(const iron_engine *engine, iron_error *err) {
+iron_status iron__engine_check_closed(const iron_engine *engine, iron_error *err) {
     IRON_FAIL_IF(engine->open.count > 0, err, IRON_E_STATE,
                  "a batch of %" PRIu64 " tokens is open; call iron_engine_end_batch before",
                  engine->open.count);
+    return IRON_OK;
+}
+
+iron_status iron__engine_check_complete(const iron_engine *engine, iron_error *err) {
+    IRON_TRY(iron__engine_check_closed(engine, err));
     IRON_FAIL_IF(engine->range.origin > 0 || engine->range.record, err, IRON_E_STATE,
                  "this engine has only the batches from position %" PRIu64
                  " on; apply their effect to one that has all, and use that",

@@ -67,10 +67,8 @@ typedef struct iron__feed_mark {
 /* Tokens that are not below the vocabulary (iron_engine_count_out_of_vocab). */
 typedef struct iron__vocab_count {
     bool is_on;
-    pthread_mutex_t mutex; /* of the members below while threads count */
-    uint64_t count;
-    uint64_t first_position;
-    uint32_t first_value;
+    pthread_mutex_t mutex;   /* of what was found, while threads count */
+    iron__token_stats found; /* without minimum and maximum */
 } iron__vocab_count;
 
 /* Called with each batch that closes while feeding (iron__engine_on_batch). */
@@ -135,21 +133,14 @@ typedef struct iron__engine_backend {
     /* Optional: tokens in device memory. Default: IRON_E_UNSUPPORTED. */
     iron_status (*feed_device)(iron_engine *engine, const void *tokens, uint64_t count,
                                void *stream, iron_error *err);
-    void *(*native_context)(const iron_engine *engine); /* optional; default: NULL */
-    /* Optional: memory for the caller's tokens. Default: the engine's allocator. */
-    iron_status (*tokens_alloc)(iron_engine *engine, size_t bytes, void **out, iron_error *err);
-    void (*tokens_free)(iron_engine *engine, void *memory);
 
-    /* Optional: slots of page-locked memory that a reader fills and the device reads from. Default:
-     * files are read into ordinary memory and passed to feed. */
-    bool (*has_slots)(const iron_engine *engine);
+    /* Of a GPU whose feed has slots: page-locked memory that a reader fills and the device reads
+     * from. Otherwise files are read into ordinary memory and passed to feed. */
     iron_status (*get_slots)(iron_engine *engine, void *slots[IRON_FEED_SLOTS_MAX],
                              iron_error *err);
-    void (*shape_ring)(const iron_engine *engine, iron__ring_options *options);
     /* *released: how many slots, oldest first, may be filled again. */
     iron_status (*feed_slot)(iron_engine *engine, size_t slot, const iron__tokens_view *view,
                              size_t *released, iron_error *err);
-    iron_status (*release_slots)(iron_engine *engine, iron_error *err);
 } iron__engine_backend;
 
 extern const iron__engine_backend iron__engine_cpu, iron__engine_gpu;
@@ -190,7 +181,8 @@ iron_status iron__config_check(const iron_config *config, iron_error *err);
 iron_status iron__engine_check_failure(const iron_engine *engine, iron_error *err);
 /* Brings the nodes, totals and seal of the struct up to date. */
 iron_status iron__engine_sync(iron_engine *engine, iron_error *err);
-/* Fails unless every batch is closed and the engine was fed from position 0 on. */
+/* Fails unless every batch is closed; complete: and the engine was fed from position 0 on. */
+iron_status iron__engine_check_closed(const iron_engine *engine, iron_error *err);
 iron_status iron__engine_check_complete(const iron_engine *engine, iron_error *err);
 /* Applies batches in order to the nodes of the struct and to range.map. */
 void iron__engine_apply_effects(iron_engine *engine, const iron_batch_effect *effects,
@@ -203,12 +195,6 @@ iron_status iron__engine_prepare_one(iron_engine *engine, iron_error *err);
  * which are valid, has this position. */
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
                               uint64_t position);
-
-/* Fails with the first token of the view outside 0 ... 2^32-1: its position in the stream, and in
- * which file it is. The first token has the given position, and the given index in the source. */
-iron_status iron__engine_check_values(const iron_source *source, uint64_t index,
-                                      const iron__tokens_view *view, uint64_t position,
-                                      iron_error *err);
 
 /* effect.c: iron_engine_begin_at for an engine that will record. */
 iron_status iron__engine_begin_recording(iron_engine *engine, uint64_t position,

@@ -16,6 +16,7 @@
  */
 #include "core/fail.h"
 #include "engine/engine.h"
+#include "feed/stored.h"
 #include "formats/source.h"
 
 #include <inttypes.h>
@@ -77,43 +78,49 @@ static iron_status check_values(const iron_engine *e, const iron__tokens_view *v
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
                               uint64_t position) {
     iron__vocab_count *outside = &engine->outside;
-    uint64_t vocab = engine->config.vocab, count = iron__view_count_outside(view, vocab);
+    uint64_t vocab = engine->config.vocab;
+    iron__token_stats some = {.out_of_vocab = iron__view_count_outside(view, vocab)};
     size_t first = 0;
-    uint32_t value;
 
-    if (count == 0)
+    if (some.out_of_vocab == 0)
         return;
     while ((uint64_t)iron__view_stored(view, first) < vocab)
         first++;
-    value = (uint32_t)iron__view_stored(view, first); /* mapped tokens are not read under a lock */
+    some.first_position = position + first;
+    some.first_value =
+        (uint32_t)iron__view_stored(view, first); /* not under a lock: it is mapped */
     pthread_mutex_lock(&outside->mutex);
-    if (outside->count == 0 || position + first < outside->first_position) {
-        outside->first_position = position + first;
-        outside->first_value = value;
-    }
-    outside->count += count;
+    outside->found = iron__token_stats_merge(outside->found, some);
     pthread_mutex_unlock(&outside->mutex);
 }
 
 typedef struct vocab_work {
     iron_engine *engine;
-    const iron__tokens_view *view;
-    uint64_t position;
+    iron__tokens_view view; /* of a ring: only its dtype */
+    uint64_t position;      /* of its first token */
 } vocab_work;
 
 static void count_task(void *context, size_t task) {
     const vocab_work *w = context;
-    iron__tokens_view piece = checked_piece(w->view, task);
+    iron__tokens_view piece = checked_piece(&w->view, task);
 
     iron__engine_count_vocab(w->engine, &piece, w->position + task * CHECK_TOKENS);
+}
+
+/* Called by the ring's readers: what they have read is in their caches. */
+static void count_piece(void *context, const iron__ring_piece *piece) {
+    const vocab_work *w = context;
+    const iron__tokens_view view = {w->view.dtype, piece->tokens, piece->count};
+
+    iron__engine_count_vocab(w->engine, &view, w->position + piece->first);
 }
 
 void iron_engine_count_out_of_vocab(iron_engine *engine) { engine->outside.is_on = true; }
 
 uint64_t iron_engine_out_of_vocab(const iron_engine *engine, uint64_t *position, uint32_t *value) {
-    *position = engine->outside.first_position;
-    *value = engine->outside.first_value;
-    return engine->outside.count;
+    *position = engine->outside.found.first_position;
+    *value = engine->outside.found.first_value;
+    return engine->outside.found.out_of_vocab;
 }
 
 /* Fails if the batches that so many more tokens close do not fit the record (effect.c). */
@@ -136,19 +143,14 @@ static iron_status check_count(const iron_engine *e, uint64_t tokens, iron_error
 }
 
 static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
-    size_t width = iron_dtype_bytes(view->dtype);
-
-    IRON_FAIL_IF(width == 0, err, IRON_E_ARG, "dtype %d is unknown; use an iron_dtype",
-                 (int)view->dtype);
-    IRON_FAIL_IF((uintptr_t)view->data % width != 0, err, IRON_E_ARG,
-                 "tokens at %p are not aligned to their %zu bytes; copy them", view->data, width);
+    IRON_TRY(iron__stored_check_memory(view, "tokens", err));
     IRON_TRY(check_count(e, view->count, err));
     return check_values(e, view, e->closed.count + e->open.count, err);
 }
 
 /* Tokens in memory that are checked. */
 static iron_status feed_view(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
-    vocab_work work = {e, view, e->closed.count + e->open.count};
+    vocab_work work = {e, *view, e->closed.count + e->open.count};
 
     if (e->outside.is_on && !e->backend->counts_vocab)
         iron__thread_pool_run(e->pool, count_task, &work,
@@ -207,8 +209,8 @@ iron_status iron_feed_device(iron_engine *engine, const void *tokens, uint64_t c
 iron_status iron_engine_tokens_alloc(iron_engine *engine, size_t bytes, void **out,
                                      iron_error *err) {
     *out = NULL;
-    if (engine->backend->tokens_alloc)
-        return engine->backend->tokens_alloc(engine, bytes, out, err);
+    if (engine->gpu)
+        return iron__gpu_feed_pinned_alloc(engine->gpu, bytes, out, err);
     *out = iron__allocate(engine->allocator, 1, bytes, "tokens", err);
     return *out ? IRON_OK : IRON_E_NOMEM;
 }
@@ -216,15 +218,13 @@ iron_status iron_engine_tokens_alloc(iron_engine *engine, size_t bytes, void **o
 void iron_engine_tokens_free(iron_engine *engine, void *memory) {
     if (!memory)
         return;
-    if (engine->backend->tokens_free)
-        engine->backend->tokens_free(engine, memory);
+    if (engine->gpu)
+        iron__gpu_feed_pinned_free(engine->gpu, memory);
     else
         iron__release(engine->allocator, memory);
 }
 
-static bool has_slots(const iron_engine *e) {
-    return e->backend->has_slots && e->backend->has_slots(e);
-}
+static bool has_slots(const iron_engine *e) { return e->gpu && iron__gpu_feed_has_slots(e->gpu); }
 
 iron_status iron__engine_prepare_one(iron_engine *engine, iron_error *err) {
     void *slots[IRON_FEED_SLOTS_MAX];
@@ -239,9 +239,8 @@ iron_status iron_engine_prepare(iron_engine *engine, iron_error *err) {
 /* A feed from a source. */
 typedef struct pipeline {
     iron_engine *engine;
-    bool has_device_slots; /* the backend's; else `memory` holds the slots */
+    bool has_device_slots; /* the backend's; else the slots are the ring's */
     void *slots[IRON_FEED_SLOTS_MAX];
-    char *memory;
     iron__ring *ring;
 } pipeline;
 
@@ -249,19 +248,17 @@ static iron_status set_up_slots(pipeline *p, iron__ring_options *options, iron_e
     iron_engine *e = p->engine;
 
     p->has_device_slots = !e->on_batch && has_slots(e);
-    options->slots = p->slots;
     if (p->has_device_slots) {
-        e->backend->shape_ring(e, options);
+        options->slots = p->slots;
+        options->shape = e->gpu->shape;
+        options->shape.slot_bytes =
+            iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(options->source));
         return e->backend->get_slots(e, p->slots, err);
     }
-    options->slot_count = SLOTS;
-    options->slot_bytes = SLOT_BYTES;
-    options->readers = iron__thread_pool_threads(e->pool) < MANY_THREADS ? 1 : 2;
-    p->memory = iron__allocate(e->allocator, SLOTS, SLOT_BYTES, "the reading ring", err);
-    if (!p->memory)
-        return IRON_E_NOMEM;
-    for (size_t k = 0; k < SLOTS; k++)
-        p->slots[k] = p->memory + k * SLOT_BYTES;
+    options->shape =
+        (iron__feed_shape){.readers = iron__thread_pool_threads(e->pool) < MANY_THREADS ? 1 : 2,
+                           .slot_count = SLOTS,
+                           .slot_bytes = SLOT_BYTES};
     return IRON_OK;
 }
 
@@ -280,19 +277,6 @@ static iron_status feed_slot(const pipeline *p, size_t slot, const iron__tokens_
     return IRON_OK;
 }
 
-/* Adds file and byte offset to the message about a bad token, which has only its position in the
- * stream. `first` is the index in the source of the view's first token. */
-static void add_file_offset(const iron_source *source, uint64_t first,
-                            const iron__tokens_view *view, iron_error *err) {
-    size_t bad = iron__view_first_bad(view), file;
-    iron_error why = err ? *err : (iron_error){0};
-    uint64_t byte;
-
-    if (err && bad < view->count && iron__source_locate(source, first + bad, &file, &byte))
-        iron__fail(err, why.status, why.native, "%.100s at byte %" PRIu64 ": %.110s",
-                   iron_source_file(source, file), byte, why.text);
-}
-
 /* Feeds slots until the source ends, or so many tokens after its position. */
 static iron_status feed_slots(const pipeline *p, const iron_source *source, uint64_t skip,
                               uint64_t total, iron_progress progress, void *context,
@@ -308,39 +292,16 @@ static iron_status feed_slots(const pipeline *p, const iron_source *source, uint
         IRON_TRY(iron__ring_next(p->ring, &slot, &view.count, err));
         if (view.count == 0)
             return IRON_OK;
-        view.data = p->slots[slot];
+        view.data = iron__ring_slot(p->ring, slot);
         status = feed_slot(p, slot, &view, err);
-        if (status == IRON_E_FORMAT && is_seekable)
-            add_file_offset(source, begin + done, &view, err);
+        if (status == IRON_E_FORMAT && is_seekable) /* with file and byte, too */
+            (void)iron__stored_check(source, begin + done, &view,
+                                     p->engine->closed.count + p->engine->open.count, err);
         IRON_TRY(status);
         done += view.count;
         IRON_FAIL_IF(progress && progress(context, done, total), err, IRON_E_CANCELLED,
                      "cancelled after %" PRIu64 " tokens", done);
     }
-}
-
-/* The readers count what they have read, while it is in their caches. */
-typedef struct vocab_readers {
-    iron_engine *engine;
-    iron_dtype dtype;
-    uint64_t position; /* of the source's first token */
-} vocab_readers;
-
-static void count_piece(void *context, const iron__ring_piece *piece) {
-    const vocab_readers *r = context;
-    const iron__tokens_view view = {r->dtype, piece->tokens, piece->count};
-
-    iron__engine_count_vocab(r->engine, &view, r->position + piece->first);
-}
-
-iron_status iron__engine_check_values(const iron_source *source, uint64_t index,
-                                      const iron__tokens_view *view, uint64_t position,
-                                      iron_error *err) {
-    iron_status status = iron__view_check(view, position, err);
-
-    if (status != IRON_OK)
-        add_file_offset(source, index, view, err);
-    return status;
 }
 
 /* Progress of a feed of files. */
@@ -403,15 +364,15 @@ static iron_status feed_ring(iron_engine *engine, iron__ring_options options,
     iron_source *source = options.source;
     uint64_t total = options.tokens ? options.tokens : iron_source_tokens(source);
     pipeline p = {.engine = engine};
-    vocab_readers readers = {engine, iron_source_dtype(source),
-                             engine->closed.count + engine->open.count};
+    vocab_work work = {
+        engine, {.dtype = iron_source_dtype(source)}, engine->closed.count + engine->open.count};
     iron_status status;
 
     options.allocator = engine->allocator;
     status = set_up_slots(&p, &options, err);
     if (engine->outside.is_on && !engine->backend->counts_vocab) {
         options.filled = count_piece;
-        options.context = &readers;
+        options.context = &work;
     }
     if (status == IRON_OK)
         status = iron__ring_create(&options, &p.ring, err);
@@ -420,11 +381,10 @@ static iron_status feed_ring(iron_engine *engine, iron__ring_options options,
     iron__ring_destroy(p.ring);
     if (p.has_device_slots) {
         /* the readers have stopped; what was sent must leave the slots before they are reused */
-        iron_status sent = engine->backend->release_slots(engine, status == IRON_OK ? err : NULL);
+        iron_status sent = iron__gpu_feed_wait_sent(engine->gpu, status == IRON_OK ? err : NULL);
 
         status = status == IRON_OK ? sent : status;
     }
-    iron__release(engine->allocator, p.memory);
     return status;
 }
 

@@ -157,19 +157,11 @@ static iron_status feed_range(void *context, size_t index, iron_progress progres
     IRON_TRY(
         iron__engine_begin_recording(m->engine, r->position + before, m->record, m->capacity, err));
     m->engine->outside.is_on = r->engine->outside.is_on;
-    m->engine->outside.count = 0;
+    m->engine->outside.found = iron__token_stats_neutral();
     IRON_TRY(
         r->feed(r->input, m->engine, r->first + r->own + before, tokens, progress, of_part, err));
     m->effect.struct_size = sizeof m->effect;
     return iron_engine_effect(m->engine, &m->effect, NULL, err);
-}
-
-static void add_outside(iron__vocab_count *to, const iron__vocab_count *of) {
-    if (of->count > 0 && (to->count == 0 || of->first_position < to->first_position)) {
-        to->first_position = of->first_position;
-        to->first_value = of->first_value;
-    }
-    to->count += of->count;
 }
 
 /* The engine has taken its own range only: if a member's is lost, it cannot go on. */
@@ -202,7 +194,7 @@ iron_status iron__members_feed(iron_engine *e, iron__range_feed feed, void *inpu
         for (size_t k = 1; status == IRON_OK && k < e->members->count; k++) {
             iron__member *m = &e->members->each[k];
 
-            add_outside(&e->outside, &m->engine->outside);
+            e->outside.found = iron__token_stats_merge(e->outside.found, m->engine->outside.found);
             status = iron_engine_apply_batches(e, &m->effect, m->record, &error);
         }
         if (status != IRON_OK) {

@@ -175,7 +175,9 @@ typedef struct calibration {
     calibration_case cases[CALIBRATED_CASES];
 } calibration;
 
-#define LINE_BYTES 512
+#define LINE_BYTES     512
+#define HEADER_BYTES   1024
+#define FILE_BYTES_MAX ((size_t)64 << 10)
 
 static void calibration_key(size_t backend, const iron__gpu_info *info, char *key, size_t size) {
     snprintf(key, size, "%s|%s|%s|%s", iron__gpu_backend_name(backend), info->name, info->driver,
@@ -186,11 +188,14 @@ static char *path_of(const char *key) {
     return iron__cache_path("calibration", iron__fnv(IRON_FNV_START, key, strlen(key)), ".txt");
 }
 
-static void write_modes(char *line, size_t size) {
-    size_t used = (size_t)snprintf(line, size, "modes");
+/* The lines before the cases. */
+static void write_header(const char *key, char text[HEADER_BYTES]) {
+    int used = snprintf(text, HEADER_BYTES, "iron calibration 1\nkey %.250s\nmodes", key);
 
-    for (size_t k = 0; iron__tokens_gpu_row_at(k) && used < size; k++)
-        used += (size_t)snprintf(line + used, size - used, " %s", iron__tokens_gpu_row_at(k)->mode);
+    for (size_t k = 0; iron__tokens_gpu_row_at(k); k++)
+        used += snprintf(text + used, HEADER_BYTES - (size_t)used, " %s",
+                         iron__tokens_gpu_row_at(k)->mode);
+    snprintf(text + used, HEADER_BYTES - (size_t)used, "\n");
 }
 
 static bool parse_case(const char *line, calibration_case *c) {
@@ -210,61 +215,42 @@ static bool parse_case(const char *line, calibration_case *c) {
     return *at == '\0' && c->batch > 0 && c->nodes > 0;
 }
 
-/* Reads the next line without its newline; false at the end or if it is too long. */
-static bool next_line(FILE *file, char *line) {
-    size_t length;
+static bool parse(char *text, const char *key, calibration *out) {
+    char header[HEADER_BYTES], *end;
 
-    if (!fgets(line, LINE_BYTES, file))
+    write_header(key, header);
+    if (strncmp(text, header, strlen(header)) != 0)
         return false;
-    length = strlen(line);
-    if (length == 0 || line[length - 1] != '\n')
-        return false;
-    line[length - 1] = '\0';
-    return true;
-}
-
-static bool expect_line(FILE *file, const char *wanted) {
-    char line[LINE_BYTES];
-
-    return next_line(file, line) && strcmp(line, wanted) == 0;
-}
-
-static bool parse(FILE *file, const char *key, calibration *out) {
-    char line[LINE_BYTES];
-
-    snprintf(line, sizeof line, "key %s", key);
-    if (!expect_line(file, "iron calibration 1") || !expect_line(file, line))
-        return false;
-    write_modes(line, sizeof line);
-    if (!expect_line(file, line))
-        return false;
-    for (out->count = 0; next_line(file, line); out->count++) {
+    out->count = 0;
+    for (char *line = text + strlen(header); (end = strchr(line, '\n')); line = end + 1) {
+        *end = '\0';
         if (strcmp(line, "end") == 0)
-            return out->count > 0 && fgetc(file) == EOF;
-        if (out->count == CALIBRATED_CASES || !parse_case(line, &out->cases[out->count]))
+            return out->count > 0 && end[1] == '\0';
+        if (out->count == CALIBRATED_CASES || !parse_case(line, &out->cases[out->count++]))
             return false;
     }
     return false;
 }
 
 static bool calibration_load(const char *key, calibration *out) {
-    char *path = path_of(key);
-    FILE *file = path ? fopen(path, "re") : NULL;
-    bool is_there = file && parse(file, key, out);
+    char *path = path_of(key), *text = NULL;
+    size_t bytes;
+    bool is_there = path &&
+                    iron__small_file_read(path, "calibration", FILE_BYTES_MAX, false, &text, &bytes,
+                                          NULL) == IRON_OK &&
+                    strlen(text) == bytes && parse(text, key, out);
 
-    if (file)
-        fclose(file);
+    free(text);
     free(path);
     return is_there;
 }
 
 static iron_status write_lines(iron_output *output, const char *key, const calibration *c,
                                iron_error *err) {
-    char line[LINE_BYTES], modes[LINE_BYTES / 2], text[2 * LINE_BYTES];
+    char line[LINE_BYTES], header[HEADER_BYTES];
 
-    write_modes(modes, sizeof modes);
-    snprintf(text, sizeof text, "iron calibration 1\nkey %.250s\n%s\n", key, modes);
-    IRON_TRY(iron_output_write(output, text, strlen(text), err));
+    write_header(key, header);
+    IRON_TRY(iron_output_write(output, header, strlen(header), err));
     for (const calibration_case *at = c->cases; at < c->cases + c->count; at++) {
         size_t used =
             (size_t)snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64, at->batch, at->nodes);
@@ -526,8 +512,7 @@ static iron_status fill_tokens(bench *b, iron_error *err) {
     uint32_t *tokens = malloc(bytes);
     iron_status status;
 
-    if (!tokens)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %zu bytes of tokens", bytes);
+    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory: %zu bytes of tokens", bytes);
     status = iron_generate(1, 50257, 0, tokens, (size_t)b->tokens_max, err);
     copy.from_host = tokens;
     if (status == IRON_OK)

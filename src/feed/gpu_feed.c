@@ -100,12 +100,11 @@ iron_status iron__gpu_feed_create(const iron__gpu_feed_config *config, iron__gpu
     f->batch = config->tokens.batch;
     f->shape = iron__feed_shape_default(config->sharers);
     status = build(f, config, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = f;
+    else
         iron__gpu_feed_destroy(f);
-        return status;
-    }
-    *out = f;
-    return IRON_OK;
+    return status;
 }
 
 void iron__gpu_feed_destroy(iron__gpu_feed *f) {

@@ -30,6 +30,11 @@ typedef struct iron__gpu_feed_config {
 #define IRON_FEED_BUFFERS 4u
 #define IRON_FEED_QUEUES  4u
 
+/* Slots of a feed's shape: more than buffers (gpu_feed.c says why). What a slot holds is sent at a
+ * time: a multiple of 8 bytes, at most a device buffer. */
+#define IRON_FEED_SLOTS_MIN 5u
+#define IRON_FEED_SLOTS_MAX 32u
+
 /* A buffer on the device, and the state of what was sent to it. */
 typedef struct iron__feed_buffer {
     iron__gpu_buffer *tokens; /* as they were sent */
@@ -45,7 +50,7 @@ typedef struct iron__pinned_block {
     iron__gpu_buffer *buffer;
 } iron__pinned_block;
 
-/* Callers use the functions below; those that only forward are here. */
+/* Callers use the functions below, and read device, tokens, strategy and shape. */
 typedef struct iron__gpu_feed {
     const iron_allocator *allocator;
     iron__thread_pool *pool;
@@ -70,15 +75,6 @@ iron_status iron__gpu_feed_create(const iron__gpu_feed_config *config, iron__gpu
 /* Waits for everything that was sent. */
 void iron__gpu_feed_destroy(iron__gpu_feed *f);
 
-static inline const iron__gpu_info *iron__gpu_feed_info(const iron__gpu_feed *f) {
-    return &f->device->info;
-}
-
-/* The strategy's name. */
-static inline const char *iron__gpu_feed_memory(const iron__gpu_feed *f) {
-    return iron__gpu_strategy_name(f->strategy);
-}
-
 static inline uintptr_t iron__gpu_feed_context(const iron__gpu_feed *f) {
     return f->device->ops->context ? f->device->ops->context(f->device) : 0;
 }
@@ -93,12 +89,6 @@ static inline iron_status iron__gpu_feed_begin(iron__gpu_feed *f, const iron__no
                                                iron_error *err) {
     f->collected = 0;
     return iron__tokens_gpu_begin(f->tokens, iron__gpu_feed_queue(f), nodes, closed, batches, err);
-}
-
-/* After begin: batches are handed to the host (iron__tokens_gpu_record). */
-static inline iron_status iron__gpu_feed_record(iron__gpu_feed *f, iron__batch_closed closed,
-                                                void *context, iron_error *err) {
-    return iron__tokens_gpu_record(f->tokens, closed, context, err);
 }
 
 /* Sends what has collected. To be called before the slots are asked for. */
@@ -167,10 +157,6 @@ void iron__gpu_feed_pinned_free(iron__gpu_feed *f, void *memory);
 
 /* The shape that was measured to be best for machines like this one, if so many feeds share it. */
 iron__feed_shape iron__feed_shape_default(uint32_t sharers);
-/* How files are to be read for this feed. */
-static inline const iron__feed_shape *iron__gpu_feed_shape(const iron__gpu_feed *f) {
-    return &f->shape;
-}
 /* Sets another shape, for benchmarks; no tokens may be collecting. */
 iron_status iron__gpu_feed_reshape(iron__gpu_feed *f, const iron__feed_shape *shape,
                                    iron_error *err);

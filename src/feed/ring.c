@@ -49,6 +49,7 @@ struct iron__ring {
     size_t slot_pieces;  /* of a slot; the last of them may be shorter */
     size_t slot_count;
     void *slots[IRON_RING_SLOTS_MAX];
+    char *memory; /* of slots that are the ring's own */
     void (*filled)(void *context, const iron__ring_piece *piece); /* or NULL */
     void *context;
     uint64_t piped; /* tokens of a pipe so far */
@@ -139,14 +140,6 @@ static void *reader_main(void *argument) {
     return NULL;
 }
 
-void iron__ring_set_shape(iron__ring_options *options, const iron__feed_shape *shape) {
-    options->readers = shape->readers;
-    options->slot_count = shape->slot_count;
-    options->slot_bytes = shape->slot_bytes;
-    options->piece_bytes = shape->piece_bytes;
-    options->direct = shape->direct;
-}
-
 /* Files are cut into pieces beforehand: slots into pieces of the size asked for, but at most
  * PIECES_MAX of them. A pipe is read in order until it ends. */
 static iron_status plan_pieces(iron__ring *r, const iron__ring_options *o, iron_error *err) {
@@ -157,8 +150,8 @@ static iron_status plan_pieces(iron__ring *r, const iron__ring_options *o, iron_
     r->slot_pieces = 1;
     if (!iron__source_is_seekable(r->source))
         return IRON_OK;
-    r->piece_tokens = o->piece_bytes / r->width;
-    if (o->piece_bytes == 0 || r->piece_tokens > r->capacity)
+    r->piece_tokens = o->shape.piece_bytes / r->width;
+    if (o->shape.piece_bytes == 0 || r->piece_tokens > r->capacity)
         r->piece_tokens = r->capacity;
     if (r->piece_tokens < least)
         r->piece_tokens = least;
@@ -168,12 +161,26 @@ static iron_status plan_pieces(iron__ring *r, const iron__ring_options *o, iron_
     r->is_shared = o->is_shared;
     r->skip = o->is_shared ? o->skip : 0;
     r->tokens = iron__parallel_source_tokens(r->at) - r->skip;
-    iron__parallel_source_set_direct(r->at, o->direct);
+    iron__parallel_source_set_direct(r->at, o->shape.direct);
     if (o->tokens > 0 && o->tokens < r->tokens)
         r->tokens = o->tokens;
     count = r->tokens / r->capacity * r->slot_pieces;
     count += (r->tokens % r->capacity + r->piece_tokens - 1) / r->piece_tokens;
     atomic_store(&r->pieces.end, count);
+    return IRON_OK;
+}
+
+static iron_status set_up_slots(iron__ring *r, const iron__ring_options *o, iron_error *err) {
+    size_t stride = o->shape.slot_bytes + o->slack_bytes;
+
+    if (!o->slots) {
+        r->memory =
+            iron__allocate(r->allocator, o->shape.slot_count, stride, "the reading ring", err);
+        if (!r->memory)
+            return IRON_E_NOMEM;
+    }
+    for (size_t k = 0; k < o->shape.slot_count; k++)
+        r->slots[k] = o->slots ? o->slots[k] : r->memory + k * stride;
     return IRON_OK;
 }
 
@@ -203,34 +210,35 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
     iron__ring *r;
 
     *out = NULL;
-    IRON_FAIL_IF(options->slot_count == 0 || options->slot_count > IRON_RING_SLOTS_MAX, err,
-                 IRON_E_ARG, "a ring of %zu slots; it must have 1 to %u", options->slot_count,
-                 IRON_RING_SLOTS_MAX);
-    IRON_FAIL_IF(options->slot_bytes < width, err, IRON_E_ARG,
-                 "slots of %zu bytes; they must hold a token of %zu", options->slot_bytes, width);
+    IRON_FAIL_IF(options->shape.slot_count == 0 || options->shape.slot_count > IRON_RING_SLOTS_MAX,
+                 err, IRON_E_ARG, "a ring of %zu slots; it must have 1 to %u",
+                 options->shape.slot_count, IRON_RING_SLOTS_MAX);
+    IRON_FAIL_IF(options->shape.slot_bytes < width, err, IRON_E_ARG,
+                 "slots of %zu bytes; they must hold a token of %zu", options->shape.slot_bytes,
+                 width);
     r = iron__allocate(options->allocator, 1, sizeof *r, "a ring of slots", err);
     if (!r)
         return IRON_E_NOMEM;
     r->allocator = options->allocator;
     r->source = options->source;
     r->width = width;
-    r->capacity = options->slot_bytes / r->width;
-    r->slot_count = options->slot_count;
+    r->capacity = options->shape.slot_bytes / r->width;
+    r->slot_count = options->shape.slot_count;
     r->filled = options->filled;
     r->context = options->context;
-    memcpy(r->slots, options->slots, options->slot_count * sizeof *r->slots);
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->freed_slot, NULL);
     pthread_cond_init(&r->full_slot, NULL);
-    status = plan_pieces(r, options, err);
+    status = set_up_slots(r, options, err);
     if (status == IRON_OK)
-        status = start_readers(r, options->readers, err);
-    if (status != IRON_OK) {
+        status = plan_pieces(r, options, err);
+    if (status == IRON_OK)
+        status = start_readers(r, options->shape.readers, err);
+    if (status == IRON_OK)
+        *out = r;
+    else
         iron__ring_destroy(r);
-        return status;
-    }
-    *out = r;
-    return IRON_OK;
+    return status;
 }
 
 void iron__ring_destroy(iron__ring *ring) {
@@ -254,6 +262,7 @@ void iron__ring_destroy(iron__ring *ring) {
     pthread_cond_destroy(&ring->full_slot);
     pthread_cond_destroy(&ring->freed_slot);
     pthread_mutex_destroy(&ring->mutex);
+    iron__release(ring->allocator, ring->memory);
     iron__release(ring->allocator, ring);
 }
 
@@ -287,6 +296,8 @@ iron_status iron__ring_next(iron__ring *ring, size_t *slot, size_t *count, iron_
     pthread_mutex_unlock(&ring->mutex);
     return status;
 }
+
+void *iron__ring_slot(const iron__ring *ring, size_t slot) { return ring->slots[slot]; }
 
 void iron__ring_free(iron__ring *ring) {
     pthread_mutex_lock(&ring->mutex);

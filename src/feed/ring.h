@@ -7,13 +7,13 @@
  *         TRY(iron__ring_next(ring, &slot, &count, err));
  *         if (count == 0)
  *             break;
- *         ... slots[slot] holds count tokens in the source's own width ...
+ *         ... iron__ring_slot(ring, slot) holds count tokens in the source's own width ...
  *         iron__ring_free(ring);
  *     }
  *
- * The memory is the caller's, so it can be of any kind. Full slots come in the stream's order. The
- * caller may hold several at once: free gives back the oldest. next, free and destroy are for one
- * thread.
+ * The memory may be the caller's, of any kind, or the ring's own. Full slots come in the stream's
+ * order. The caller may hold several at once: free gives back the oldest. next, free and destroy
+ * are for one thread.
  */
 #ifndef IRON_FEED_RING_H
 #define IRON_FEED_RING_H
@@ -24,16 +24,13 @@
 
 #define IRON_RING_SLOTS_MAX 64u
 
-/* How files are read for a GPU; bench-feed measures other shapes than the default. */
-#define IRON_FEED_SLOTS_MIN 5u /* more than the device's buffers: gpu_feed.c says why */
-#define IRON_FEED_SLOTS_MAX 32u
-
+/* How a source is read. */
 typedef struct iron__feed_shape {
-    uint32_t readers;
-    size_t slot_count;  /* IRON_FEED_SLOTS_MIN ... IRON_FEED_SLOTS_MAX */
-    size_t slot_bytes;  /* what is sent at a time; a multiple of 8, at most a device buffer */
-    size_t piece_bytes; /* what a reader reads of it at a time; 0: all */
-    iron__direct_mode direct;
+    uint32_t readers;         /* threads wanted; a pipe is read by one */
+    size_t slot_count;        /* 1 ... IRON_RING_SLOTS_MAX */
+    size_t slot_bytes;        /* of each; at least a token */
+    size_t piece_bytes;       /* files: what a reader reads of a slot at a time; 0: all of it */
+    iron__direct_mode direct; /* files: whether they are read past the page cache */
 } iron__feed_shape;
 
 typedef struct iron__ring iron__ring;
@@ -46,25 +43,19 @@ typedef struct iron__ring_piece {
 } iron__ring_piece;
 
 typedef struct iron__ring_options {
-    iron_source *source;      /* borrowed; not to be used otherwise until the ring is destroyed */
-    void *const *slots;       /* pointers to memory that stays the caller's; the array is copied */
-    size_t slot_count;        /* 1 ... IRON_RING_SLOTS_MAX */
-    size_t slot_bytes;        /* of each; at least a token */
-    uint64_t tokens;          /* files: at most so many are read; 0: all */
-    bool is_shared;           /* files: other rings read the source too; its position stays */
-    uint64_t skip;            /* if it is shared: tokens between its position and the first */
-    uint32_t readers;         /* threads wanted; a pipe is read by one */
-    size_t piece_bytes;       /* files: what a reader reads of a slot at a time; 0: all of it */
-    iron__direct_mode direct; /* files: whether they are read past the page cache */
+    iron_source *source; /* borrowed; not to be used otherwise until the ring is destroyed */
+    void *const *slots;  /* the caller's memory, the array is copied; NULL: the ring's own */
+    size_t slack_bytes;  /* of the ring's own slots: what the caller may use after each */
+    iron__feed_shape shape;
+    uint64_t tokens; /* files: at most so many are read; 0: all */
+    bool is_shared;  /* files: other rings read the source too; its position stays */
+    uint64_t skip;   /* if it is shared: tokens between its position and the first */
     const iron_allocator *allocator;
     /* (optional) called by a reader after it has read a piece, before the caller can see it. Pipes:
      * also at the end, with a count of 0; here it may ask the source about its files. */
     void (*filled)(void *context, const iron__ring_piece *piece);
     void *context;
 } iron__ring_options;
-
-/* Sets readers, slots and pieces. */
-void iron__ring_set_shape(iron__ring_options *options, const iron__feed_shape *shape);
 
 iron_status iron__ring_create(const iron__ring_options *options, iron__ring **out, iron_error *err);
 
@@ -77,26 +68,10 @@ void iron__ring_destroy(iron__ring *ring);
  * again from then on. IRON_E_STATE: the caller holds all slots, so the next can never come. */
 iron_status iron__ring_next(iron__ring *ring, size_t *slot, size_t *count, iron_error *err);
 
+/* The memory of a slot. */
+void *iron__ring_slot(const iron__ring *ring, size_t slot);
+
 /* Gives back the oldest slot held; without one it does nothing. */
 void iron__ring_free(iron__ring *ring);
-
-/* A small buffer for tokens that are widened to 32 bits a few thousand at a time.
- *
- * Vector loops prefetch IRON_PREFETCH_BYTES ahead, also past the end of a run. Past a small buffer
- * on a stack there is often no page, and then each prefetch costs a walk through the page
- * tables: 1.1 ns per token on a Neoverse V1, three times the sums. So there are pages after this
- * buffer, and touch makes sure that they are mapped. */
-#define IRON_WIDENED_PAGE 4096u
-
-typedef struct iron__widened {
-    uint32_t tokens[IRON_WIDEN_TOKENS];
-    volatile unsigned char ahead[IRON_PREFETCH_BYTES];
-} iron__widened;
-
-static inline void iron__widened_touch(iron__widened *w) {
-    for (size_t k = 0; k < IRON_PREFETCH_BYTES; k += IRON_WIDENED_PAGE)
-        w->ahead[k] = 0;
-    w->ahead[IRON_PREFETCH_BYTES - 1] = 0;
-}
 
 #endif

@@ -122,8 +122,8 @@ static double read_alone(const bench *b, iron_engine *e, iron_source *s,
     iron_error err;
 
     check(e->backend->get_slots(e, slots, &err), "slots", &err);
-    iron__ring_set_shape(&o, shape);
-    o.slot_bytes = iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(s));
+    o.shape = *shape;
+    o.shape.slot_bytes = iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(s));
     drop(b);
     started = seconds();
     check(iron__ring_create(&o, &ring, &err), "the ring", &err);

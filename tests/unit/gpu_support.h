@@ -101,11 +101,7 @@ static inline void assert_same_engines(iron_engine *a, iron_engine *b) {
 }
 
 /* The device that an engine works on. */
-static inline iron__gpu_device *device_of(const iron_engine *e) {
-    const char *info = (const char *)iron__gpu_feed_info(e->gpu);
-
-    return (iron__gpu_device *)(void *)(info - offsetof(iron__gpu_device, info));
-}
+static inline iron__gpu_device *device_of(const iron_engine *e) { return e->gpu->device; }
 
 /* Whether the device offers this strategy. */
 static inline bool gpu_offers(iron__gpu_strategy strategy) {

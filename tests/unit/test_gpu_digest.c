@@ -37,7 +37,7 @@ static iron__gpu_device *device_of_digest(iron_digest *d) {
 
     assert_true(iron_digest_native_context(d, &err) || strcmp(gpu_backend(), "cuda") == 0);
     own = d->own;
-    info = (const char *)iron__gpu_feed_info(own->gpu->feed);
+    info = (const char *)&own->gpu->feed->device->info;
     return (iron__gpu_device *)(void *)(info - offsetof(iron__gpu_device, info));
 }
 

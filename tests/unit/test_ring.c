@@ -76,10 +76,10 @@ static iron_status rig_try(rig *r, iron_source *s, uint32_t readers, size_t slot
                            size_t piece, iron_error *err) {
     iron__ring_options o = {.source = s,
                             .slots = r->slots,
-                            .slot_count = slots,
-                            .slot_bytes = capacity * 2,
-                            .readers = readers,
-                            .piece_bytes = piece * 2,
+                            .shape = {.slot_count = slots,
+                                      .slot_bytes = capacity * 2,
+                                      .readers = readers,
+                                      .piece_bytes = piece * 2},
                             .allocator = &r->allocator};
 
     r->allocator = ledger_allocator(&r->books);
@@ -558,8 +558,7 @@ static void options_are_checked(void **state) {
     void *slots[IRON_RING_SLOTS_MAX + 1] = {0};
     iron__ring_options o = {.source = s,
                             .slots = slots,
-                            .slot_bytes = 2,
-                            .readers = 1,
+                            .shape = {.slot_bytes = 2, .readers = 1},
                             .allocator = iron__allocator_default()};
     iron__ring *ring = (iron__ring *)&o;
     iron_error err;
@@ -568,11 +567,11 @@ static void options_are_checked(void **state) {
     assert_refused(iron__ring_create(&o, &ring, &err), IRON_E_ARG, &err);
     assert_says(&err, "0 slots");
     assert_null(ring);
-    o.slot_count = IRON_RING_SLOTS_MAX + 1;
+    o.shape.slot_count = IRON_RING_SLOTS_MAX + 1;
     assert_refused(iron__ring_create(&o, &ring, &err), IRON_E_ARG, &err);
     assert_says(&err, "65 slots");
-    o.slot_count = 1;
-    o.slot_bytes = 1;
+    o.shape.slot_count = 1;
+    o.shape.slot_bytes = 1;
     assert_refused(iron__ring_create(&o, &ring, &err), IRON_E_ARG, &err);
     assert_says(&err, "1 bytes");
     iron__ring_destroy(NULL);

@@ -189,7 +189,7 @@ static void test_seals_of_files(void **state) {
         /* without chunks too */
         source = open_all(dtype, paths, FILES);
         o.chunk_tokens = 0;
-        assert_ok(iron__scan_with_file_seals(source, &o, &m, &err), &err);
+        assert_ok(iron__scan(source, IRON_SCAN_FILE_SEALS, 0, &o, &m, &err), &err);
         iron_source_close(source);
         assert_true(m->has_file_seals);
         for (size_t k = 0; k < FILES; k++) {
