@@ -50,35 +50,29 @@ static const iron__gpu_symbol driver_symbols[] = {
 #undef MAY
 };
 
-static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    bool is_tried;
-    void *library;
-    iron__cuda_driver driver;
-    iron_error failure; /* IRON_OK: the driver can be used */
-} loaded_driver;
+static iron__gpu_once driver_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__cuda_driver the_driver;
+static void *driver_library;
 
-void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code, char *text,
-                           size_t size) {
+iron__cuda_text iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code) {
     const char *name = NULL, *description = NULL;
+    iron__cuda_text t;
 
     if (driver->cuGetErrorName(code, &name) != IRON_CUDA_SUCCESS || !name) {
-        snprintf(text, size, "CUDA error %d", code);
-        return;
+        snprintf(t.text, sizeof t.text, "CUDA error %d", code);
+        return t;
     }
     if (driver->cuGetErrorString(code, &description) != IRON_CUDA_SUCCESS || !description)
         description = "no text";
-    snprintf(text, size, "%s (%.80s)", name, description);
+    snprintf(t.text, sizeof t.text, "%s (%.80s)", name, description);
+    return t;
 }
 
 static iron_status fail_at(const iron__cuda_driver *driver, const char *function,
                            iron__cu_result code, iron_error *err) {
-    char text[160];
-
-    iron__cuda_error_text(driver, code, text, sizeof text);
     return iron__fail(err, IRON_E_UNSUPPORTED, code,
                       "cuda: %s failed: %s; check nvidia-smi and CUDA_VISIBLE_DEVICES", function,
-                      text);
+                      iron__cuda_error_text(driver, code).text);
 }
 
 static iron_status check_version(iron__cuda_driver *driver, const char *missing, iron_error *err) {
@@ -102,7 +96,8 @@ static iron_status check_version(iron__cuda_driver *driver, const char *missing,
     return IRON_OK;
 }
 
-static iron_status load_driver(iron__cuda_driver *driver, void **library, iron_error *err) {
+static iron_status load_driver(iron_error *err) {
+    iron__cuda_driver *driver = &the_driver;
     iron__gpu_library l =
         iron__gpu_library_open("IRON_CUDA_LIBRARY", "libcuda.so.1", driver_symbols,
                                sizeof driver_symbols / sizeof driver_symbols[0], driver);
@@ -117,28 +112,15 @@ static iron_status load_driver(iron__cuda_driver *driver, void **library, iron_e
         dlclose(l.handle);
         return status;
     }
-    *library = l.handle;
+    driver_library = l.handle;
     code = driver->cuInit(0);
     return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_at(driver, "cuInit", code, err);
 }
 
-/* Loads and initialises the driver at the first call. IRON_E_UNSUPPORTED with the reason if it
- * cannot be used, the same at every call. Thread-safe. *out stays valid. */
-static iron_status get_driver(const iron__cuda_driver **out, iron_error *err) {
-    iron_status status;
-
-    *out = NULL;
-    pthread_mutex_lock(&driver_lock);
-    if (!loaded_driver.is_tried)
-        load_driver(&loaded_driver.driver, &loaded_driver.library, &loaded_driver.failure);
-    loaded_driver.is_tried = true;
-    status = loaded_driver.failure.status;
-    if (status == IRON_OK)
-        *out = &loaded_driver.driver;
-    else if (err)
-        *err = loaded_driver.failure;
-    pthread_mutex_unlock(&driver_lock);
-    return status;
+/* Loads and initialises the_driver at the first call. IRON_E_UNSUPPORTED with the reason if it
+ * cannot be used, the same at every call. */
+static iron_status need_driver(iron_error *err) {
+    return iron__gpu_once_get(&driver_once, load_driver, err);
 }
 
 typedef struct nvml_functions {
@@ -173,26 +155,21 @@ static const struct {
     {IRON_NVML_IDLE, false, "idle"},
 };
 
-static pthread_mutex_t nvml_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    bool is_tried;
-    void *library;
-    nvml_functions nvml;
-    iron_error failure; /* IRON_OK: the library can be used */
-} loaded_nvml;
+static iron__gpu_once nvml_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static nvml_functions the_nvml;
+static void *nvml_library;
 
-static iron_status nvml_fail(const nvml_functions *nvml, const char *function, int code,
-                             iron_error *err) {
-    const char *text = nvml->nvmlErrorString(code);
+static iron_status nvml_fail(const char *function, int code, iron_error *err) {
+    const char *text = the_nvml.nvmlErrorString(code);
 
     return iron__fail(err, IRON_E_UNSUPPORTED, code, "nvml: %s failed: %.120s", function,
                       text ? text : "no text");
 }
 
-static iron_status load_nvml(nvml_functions *nvml, void **library, iron_error *err) {
+static iron_status load_nvml(iron_error *err) {
     iron__gpu_library l =
         iron__gpu_library_open("IRON_NVML_LIBRARY", "libnvidia-ml.so.1", nvml_symbols,
-                               sizeof nvml_symbols / sizeof nvml_symbols[0], nvml);
+                               sizeof nvml_symbols / sizeof nvml_symbols[0], &the_nvml);
     int code;
 
     IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED, "nvml: no library: %.150s", l.fault);
@@ -201,44 +178,26 @@ static iron_status load_nvml(nvml_functions *nvml, void **library, iron_error *e
         return iron__fail(err, IRON_E_UNSUPPORTED, 0,
                           "nvml: %.120s has no %s; update the NVIDIA driver", l.path, l.missing);
     }
-    *library = l.handle;
-    code = nvml->nvmlInit_v2();
-    return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail(nvml, "nvmlInit_v2", code, err);
-}
-
-static iron_status get_nvml(const nvml_functions **out, iron_error *err) {
-    iron_status status;
-
-    pthread_mutex_lock(&nvml_lock);
-    if (!loaded_nvml.is_tried)
-        load_nvml(&loaded_nvml.nvml, &loaded_nvml.library, &loaded_nvml.failure);
-    loaded_nvml.is_tried = true;
-    status = loaded_nvml.failure.status;
-    *out = &loaded_nvml.nvml;
-    if (status != IRON_OK && err)
-        *err = loaded_nvml.failure;
-    pthread_mutex_unlock(&nvml_lock);
-    return status;
+    nvml_library = l.handle;
+    code = the_nvml.nvmlInit_v2();
+    return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail("nvmlInit_v2", code, err);
 }
 
 /* Fills d->nvml. */
-static iron_status find_card(const nvml_functions *nvml, iron__cuda_device *d, iron_error *err) {
-    char bus[32] = "", text[160];
+static iron_status find_card(iron__cuda_device *d, iron_error *err) {
+    char bus[32] = "";
     int code;
 
     if (d->nvml)
         return IRON_OK;
     code = d->driver->cuDeviceGetPCIBusId(bus, (int)sizeof bus, d->ordinal);
-    if (code != IRON_CUDA_SUCCESS) {
-        iron__cuda_error_text(d->driver, code, text, sizeof text);
-        return iron__fail(err, IRON_E_UNSUPPORTED, code, "cuda: cuDeviceGetPCIBusId failed: %s",
-                          text);
-    }
-    code = nvml->nvmlDeviceGetHandleByPciBusId_v2(bus, &d->nvml);
+    if (code != IRON_CUDA_SUCCESS)
+        return fail_at(d->driver, "cuDeviceGetPCIBusId", code, err);
+    code = the_nvml.nvmlDeviceGetHandleByPciBusId_v2(bus, &d->nvml);
     if (code == IRON_NVML_SUCCESS)
         return IRON_OK;
     d->nvml = NULL;
-    return nvml_fail(nvml, "nvmlDeviceGetHandleByPciBusId_v2", code, err);
+    return nvml_fail("nvmlDeviceGetHandleByPciBusId_v2", code, err);
 }
 
 static void describe_reasons(unsigned long long reasons, iron__gpu_clocks *out) {
@@ -258,14 +217,14 @@ static void describe_reasons(unsigned long long reasons, iron__gpu_clocks *out) 
 
 static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
-    const nvml_functions *nvml = NULL;
+    const nvml_functions *nvml = &the_nvml;
     unsigned long long reasons = 0;
     unsigned core = 0, memory = 0, value = 0;
     int core_code, memory_code, reasons_code = IRON_NVML_ERROR_NOT_SUPPORTED;
 
     memset(out, 0, sizeof *out);
-    IRON_TRY(get_nvml(&nvml, err));
-    IRON_TRY(find_card(nvml, d, err));
+    IRON_TRY(iron__gpu_once_get(&nvml_once, load_nvml, err));
+    IRON_TRY(find_card(d, err));
     core_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_SM, &core);
     memory_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_MEMORY, &memory);
     /* the function has a newer and an older name */
@@ -274,7 +233,7 @@ static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out
     else if (nvml->nvmlDeviceGetCurrentClocksThrottleReasons)
         reasons_code = nvml->nvmlDeviceGetCurrentClocksThrottleReasons(d->nvml, &reasons);
     if (core_code && memory_code && reasons_code)
-        return nvml_fail(nvml, "nvmlDeviceGetClockInfo", core_code, err);
+        return nvml_fail("nvmlDeviceGetClockInfo", core_code, err);
     out->core_mhz = core_code ? 0 : core;
     out->memory_mhz = memory_code ? 0 : memory;
     describe_reasons(reasons_code ? 0 : reasons, out);
@@ -335,33 +294,28 @@ static const error_class *classify(iron__cu_result code) {
 static iron_status report(const iron__cuda_driver *driver, iron_error *err, const char *function,
                           iron__cu_result code) {
     const error_class *c = classify(code);
-    char text[160];
 
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
-    iron__cuda_error_text(driver, code, text, sizeof text);
-    return iron__fail(err, c->status, code, "cuda: %s failed: %s; %s", function, text,
+    return iron__fail(err, c->status, code, "cuda: %s failed: %s; %s", function,
+                      iron__cuda_error_text(driver, code).text,
                       c->advice ? c->advice : "rebuild with IRON_CUDA_ARCHS for this card");
 }
 
 iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const char *function,
                              iron__cu_result code) {
     const error_class *c = classify(code);
+    unsigned arch = device->base.info.version / 10;
     iron_error own;
 
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
-    if (c->advice) {
+    if (c->advice)
         report(device->driver, &own, function, code);
-    } else {
-        unsigned arch = device->base.info.version / 10;
-        char text[160];
-
-        iron__cuda_error_text(device->driver, code, text, sizeof text);
+    else
         iron__fail(&own, c->status, code,
                    "cuda: %s failed: %s: no code for sm_%u; rebuild with IRON_CUDA_ARCHS=%u",
-                   function, text, arch, arch);
-    }
+                   function, iron__cuda_error_text(device->driver, code).text, arch, arch);
     /* The first error is the cause, later ones its consequences. */
     if (c == &sticky && device->base.failure.status == IRON_OK)
         device->base.failure = own;
@@ -370,32 +324,29 @@ iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const c
     return own.status;
 }
 
-iron_status iron__cuda_enter(iron__cuda_device *device, iron_error *err) {
-    return IRON_CU(device, err, cuCtxPushCurrent_v2, device->context);
+iron_status iron__cuda_enter(iron__gpu_device *device, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(device);
+
+    return IRON_CU(d, err, cuCtxPushCurrent_v2, d->context);
 }
 
-iron_status iron__cuda_leave(iron__cuda_device *device, iron_status status, iron_error *err) {
+iron_status iron__cuda_leave(iron__gpu_device *device, iron_status status, iron_error *err) {
     iron__cu_context *popped = NULL;
-    iron_status left = IRON_CU(device, status == IRON_OK ? err : NULL, cuCtxPopCurrent_v2, &popped);
+    iron_status left = IRON_CU(iron__cuda_device_of(device), status == IRON_OK ? err : NULL,
+                               cuCtxPopCurrent_v2, &popped);
 
     return status == IRON_OK ? left : status;
 }
 
 static iron_status probe(size_t *count, iron_error *err) {
-    const iron__cuda_driver *driver = NULL;
     iron__cu_result code;
     int found = 0;
 
     *count = 0;
-    IRON_TRY(get_driver(&driver, err));
-    code = driver->cuDeviceGetCount(&found);
-    if (code != IRON_CUDA_SUCCESS) {
-        char text[160];
-
-        iron__cuda_error_text(driver, code, text, sizeof text);
-        return iron__fail(err, IRON_E_UNSUPPORTED, code,
-                          "cuda: cuDeviceGetCount failed: %s; check nvidia-smi", text);
-    }
+    IRON_TRY(need_driver(err));
+    code = the_driver.cuDeviceGetCount(&found);
+    if (code != IRON_CUDA_SUCCESS)
+        return fail_at(&the_driver, "cuDeviceGetCount", code, err);
     IRON_FAIL_IF(found <= 0, err, IRON_E_UNSUPPORTED,
                  "cuda: no device; check nvidia-smi and CUDA_VISIBLE_DEVICES");
     *count = (size_t)found;
@@ -476,14 +427,14 @@ static void describe_lacks(const iron__cuda_driver *driver, const attributes *a,
 }
 
 static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err) {
-    const iron__cuda_driver *driver = NULL;
+    const iron__cuda_driver *driver = &the_driver;
     iron__cu_device device = 0;
     size_t memory_bytes = 0;
     attributes a = {0};
     int count = 0;
 
     memset(info, 0, sizeof *info);
-    IRON_TRY(get_driver(&driver, err));
+    IRON_TRY(need_driver(err));
     IRON_TRY(report(driver, err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
     IRON_FAIL_IF(index >= (size_t)count, err, IRON_E_ARG,
                  "cuda: no device %zu; there are %d, counted from 0", index, count);
@@ -549,17 +500,12 @@ static iron_status reserve(iron__cuda_device *d, size_t bytes, iron_error *err) 
 
 static iron_status cache_reserve(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
-    iron_status status;
 
-    IRON_TRY(iron__cuda_enter(d, err));
     if (bytes)
-        return iron__cuda_leave(d, reserve(d, (size_t)bytes, err), err);
-    status = IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
-    if (status == IRON_OK) {
-        d->reserved_bytes = 0;
-        status = IRON_CU(d, err, cuCtxResetPersistingL2Cache);
-    }
-    return iron__cuda_leave(d, status, err);
+        return reserve(d, (size_t)bytes, err);
+    IRON_TRY(IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0));
+    d->reserved_bytes = 0;
+    return IRON_CU(d, err, cuCtxResetPersistingL2Cache);
 }
 
 static void device_close(iron__gpu_device *device) {
@@ -567,25 +513,24 @@ static void device_close(iron__gpu_device *device) {
 
     if (!d)
         return;
-    if (d->driver && d->reserved_bytes)
-        cache_reserve(device, 0, NULL); /* other users may keep the context alive */
-    if (d->driver && d->context)
+    if (d->reserved_bytes)
+        iron__gpu_cache_reserve(device, 0, NULL); /* other users may keep the context alive */
+    if (d->context)
         d->driver->cuDevicePrimaryCtxRelease_v2(d->ordinal);
     iron__release(iron__allocator_default(), d);
 }
 
 static iron_status device_open(size_t index, iron__gpu_device **out, iron_error *err) {
-    const iron__cuda_driver *driver;
     iron__cuda_device *d;
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(get_driver(&driver, err));
+    IRON_TRY(need_driver(err));
     d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "a CUDA device", err);
     if (!d)
         return IRON_E_NOMEM;
     d->base.ops = &iron__cuda_ops;
-    d->driver = driver;
+    d->driver = &the_driver;
     status = describe(index, &d->base.info, err);
     if (status == IRON_OK)
         status = IRON_CU(d, err, cuDeviceGet, &d->ordinal, (int)index);
@@ -609,6 +554,8 @@ const iron__gpu_ops iron__cuda_ops = {
     .describe = describe,
     .device_open = device_open,
     .device_close = device_close,
+    .enter = iron__cuda_enter,
+    .leave = iron__cuda_leave,
     .context = context_of,
     .clocks = device_clocks,
     .cache_reserve = cache_reserve,

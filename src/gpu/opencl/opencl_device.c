@@ -39,12 +39,8 @@
 
 #define LIBRARY_VARIABLE "IRON_OPENCL_LIBRARY"
 
-static struct {
-    pthread_mutex_t mutex;
-    bool is_tried;
-    iron_error reason; /* status IRON_OK if the library can be used */
-    iron__opencl_library library;
-} loader = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__gpu_once library_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__opencl_library the_library;
 
 static const iron__gpu_symbol symbols[] = {
 #define IRON_CL_REQUIRED(result, name, parameters) {#name, offsetof(iron__opencl_api, name), true},
@@ -189,33 +185,24 @@ static iron_status find_devices(iron__opencl_library *library, iron_error *err) 
 
 /* Frees the list of devices. */
 static void discard_devices(void) {
-    free(loader.library.entries);
-    loader.library = (iron__opencl_library){0};
+    free(the_library.entries);
+    the_library = (iron__opencl_library){0};
 }
 
-/* Loads the library at the first call and keeps the result. IRON_E_UNSUPPORTED with the reason: no
- * library, an old one, no platform, no device. Thread-safe. *out stays valid. */
-static iron_status get_library(const iron__opencl_library **out, iron_error *err) {
-    iron_status status;
+static iron_status load_all(iron_error *err) {
+    iron_status status = load_library(&the_library.api, err);
 
-    *out = NULL;
-    pthread_mutex_lock(&loader.mutex);
-    if (!loader.is_tried) {
-        loader.reason = (iron_error){.status = IRON_OK};
-        status = load_library(&loader.library.api, &loader.reason);
-        if (status == IRON_OK)
-            status = find_devices(&loader.library, &loader.reason);
-        if (status != IRON_OK)
-            discard_devices();
-        loader.is_tried = status != IRON_E_NOMEM; /* the next call may have memory */
-    }
-    status = loader.reason.status;
     if (status == IRON_OK)
-        *out = &loader.library;
-    else if (err)
-        *err = loader.reason;
-    pthread_mutex_unlock(&loader.mutex);
+        status = find_devices(&the_library, err);
+    if (status != IRON_OK)
+        discard_devices();
     return status;
+}
+
+/* Loads the_library at the first call and keeps the result. IRON_E_UNSUPPORTED with the reason: no
+ * library, an old one, no platform, no device. */
+static iron_status need_library(iron_error *err) {
+    return iron__gpu_once_get(&library_once, load_all, err);
 }
 
 typedef enum error_kind {
@@ -573,29 +560,25 @@ static char *make_identity(const iron__opencl_api *api, const iron__opencl_entry
 }
 
 static iron_status probe(size_t *count, iron_error *err) {
-    const iron__opencl_library *library;
-
     *count = 0;
-    IRON_TRY(get_library(&library, err));
-    *count = library->count;
+    IRON_TRY(need_library(err));
+    *count = the_library.count;
     return IRON_OK;
 }
 
-static iron_status find_entry(size_t index, const iron__opencl_library **library,
-                              const iron__opencl_entry **out, iron_error *err) {
-    IRON_TRY(get_library(library, err));
-    IRON_FAIL_IF(index >= (*library)->count, err, IRON_E_ARG,
-                 "opencl: no device %zu; the last one is %zu", index, (*library)->count - 1);
-    *out = &(*library)->entries[index];
+static iron_status find_entry(size_t index, const iron__opencl_entry **out, iron_error *err) {
+    IRON_TRY(need_library(err));
+    IRON_FAIL_IF(index >= the_library.count, err, IRON_E_ARG,
+                 "opencl: no device %zu; the last one is %zu", index, the_library.count - 1);
+    *out = &the_library.entries[index];
     return IRON_OK;
 }
 
 static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err) {
-    const iron__opencl_library *library;
     const iron__opencl_entry *entry = NULL;
 
-    IRON_TRY(find_entry(index, &library, &entry, err));
-    describe_entry(&library->api, entry, info);
+    IRON_TRY(find_entry(index, &entry, err));
+    describe_entry(&the_library.api, entry, info);
     return IRON_OK;
 }
 
@@ -612,18 +595,17 @@ static void device_close(iron__gpu_device *base) {
 }
 
 static iron_status device_open(size_t index, iron__gpu_device **out, iron_error *err) {
-    const iron__opencl_library *library;
     const iron__opencl_entry *entry = NULL;
     iron__opencl_device *d;
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(find_entry(index, &library, &entry, err));
+    IRON_TRY(find_entry(index, &entry, err));
     d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "an OpenCL device", err);
     if (!d)
         return IRON_E_NOMEM;
     d->base.ops = &iron__opencl_ops;
-    d->api = &library->api;
+    d->api = &the_library.api;
     d->entry = entry;
     d->identity = make_identity(d->api, entry);
     describe_entry(d->api, entry, &d->base.info);

@@ -64,8 +64,6 @@ static iron_status check_size(const iron__opencl_device *d, iron__gpu_memory mem
                               iron_error *err) {
     const iron__gpu_info *info = &d->base.info;
 
-    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
-                 "opencl: a buffer of 0 bytes was requested; request at least 1");
     IRON_FAIL_IF(bytes > d->allocation_bytes_max, err, IRON_E_NOMEM,
                  "opencl: a buffer of %zu bytes; %s allows %" PRIu64 " per buffer, %" PRIu64
                  " in total; request less",
@@ -204,9 +202,6 @@ static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_
     iron__opencl_device *d = iron__opencl_device_of(buffer->device);
     iron__cl_memory *memory = (iron__cl_memory *)native;
 
-    IRON_FAIL_IF(!native, err, IRON_E_ARG, "opencl: the buffer is 0; pass a cl_mem");
-    IRON_FAIL_IF(buffer->bytes == 0, err, IRON_E_ARG,
-                 "opencl: a buffer of 0 bytes; pass at least 1");
     IRON_TRY(check_foreign(d, memory, buffer->bytes, err));
     IRON_TRY(
         iron__opencl_check(&d->base, d->api->clRetainMemObject(memory), "clRetainMemObject", err));

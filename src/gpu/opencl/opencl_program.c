@@ -48,8 +48,6 @@
 /* Far larger than any of our programs. */
 #define BINARY_BYTES_MAX ((size_t)256 << 20)
 
-#define ARGS_MAX 16u
-
 typedef struct iron__opencl_kernel {
     iron__gpu_kernel base;
     iron__cl_program *program;
@@ -415,17 +413,13 @@ static iron_status kernel_find(iron__gpu_program *program, iron__gpu_kernel *ker
 
 /* OpenCL reports no registers and no resident groups, and its private memory of a thread is not
  * necessarily what was spilled. */
-static iron_status kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *base,
-                                    uint32_t threads, size_t local_bytes, iron__gpu_resources *out,
-                                    iron_error *err) {
+static void kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *base,
+                             uint32_t threads, size_t local_bytes, iron__gpu_resources *out) {
     const iron__opencl_kernel *kernel = kernel_of(base);
 
     (void)device;
     (void)threads;
-    (void)err;
-    *out = (iron__gpu_resources){
-        .local_bytes = kernel->has_local_bytes ? kernel->local_bytes + local_bytes : 0};
-    return IRON_OK;
+    out->local_bytes = kernel->has_local_bytes ? kernel->local_bytes + local_bytes : 0;
 }
 
 /* A buffer that the host has access to must not be used by a kernel. OpenCL does not check that. */
@@ -462,9 +456,9 @@ static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *laun
     bool leaves_svm = false;
     int32_t code;
 
-    IRON_FAIL_IF(given > ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
+    IRON_FAIL_IF(given > IRON_GPU_ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
                  "opencl: %s: %zu arguments for %u parameters; the maximum is %u", name, given,
-                 kernel->arg_count, ARGS_MAX);
+                 kernel->arg_count, IRON_GPU_ARGS_MAX);
     /* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument
      * changes from SVM to a buffer. A new kernel object avoids that. */
     for (uint32_t k = 0; k < launch->arg_count; k++) {
@@ -504,20 +498,13 @@ static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *laun
 static iron_status launch_kernel(iron__gpu_queue *queue, const iron__gpu_launch *launch,
                                  iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(queue->device);
-    const char *name = launch->kernel->name;
-    size_t groups[2] = {launch->groups[0], launch->groups[1] ? launch->groups[1] : 1};
-    size_t threads[2] = {launch->threads[0], launch->threads[1] ? launch->threads[1] : 1};
-    size_t all[2] = {groups[0] * threads[0], groups[1] * threads[1]};
+    size_t threads[2] = {launch->threads[0], launch->threads[1]};
+    size_t all[2] = {launch->groups[0] * threads[0], launch->groups[1] * threads[1]};
     int32_t code;
 
     IRON_FAIL_IF(launch->flags & IRON_GPU_LAUNCH_COOPERATIVE, err, IRON_E_UNSUPPORTED,
-                 "opencl: %s: OpenCL has no cooperative launches; use another variant", name);
-    IRON_FAIL_IF(groups[0] == 0 || threads[0] == 0, err, IRON_E_ARG,
-                 "opencl: %s: %zu groups of %zu threads; launch at least 1", name, groups[0],
-                 threads[0]);
-    IRON_FAIL_IF(threads[0] * threads[1] > d->base.info.group_threads_max, err, IRON_E_ARG,
-                 "opencl: %s: %zu threads per group; the maximum is %u", name,
-                 threads[0] * threads[1], d->base.info.group_threads_max);
+                 "opencl: %s: OpenCL has no cooperative launches; use another variant",
+                 launch->kernel->name);
     IRON_TRY(set_args(d, launch, err));
     code = d->api->clEnqueueNDRangeKernel(iron__opencl_queue_of(queue),
                                           kernel_of(launch->kernel)->native, all[1] > 1 ? 2 : 1,

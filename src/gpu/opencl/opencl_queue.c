@@ -112,31 +112,14 @@ typedef struct side {
     void *address; /* the others; includes the offset */
 } side;
 
-static iron_status check_range(const iron__gpu_buffer *buffer, size_t offset, size_t bytes,
-                               iron_error *err) {
-    IRON_FAIL_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, err, IRON_E_ARG,
-                 "opencl: %zu bytes at %zu exceed a buffer of %zu bytes", bytes, offset,
-                 buffer->bytes);
-    return IRON_OK;
-}
-
-static iron_status find_side(const iron__gpu_buffer *buffer, void *host, size_t offset,
-                             size_t bytes, side *out, iron_error *err) {
-    IRON_FAIL_IF(!buffer == !host, err, IRON_E_ARG,
-                 "opencl: each side of a copy is either a buffer or host memory; pass one of them");
-    if (!buffer) {
-        *out = (side){.place = PLACE_HOST, .address = (char *)host + offset};
-        return IRON_OK;
-    }
-    IRON_TRY(check_range(buffer, offset, bytes, err));
-    if (buffer->host)
-        *out = (side){.place = PLACE_HOST, .address = (char *)buffer->host + offset};
-    else if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
-        *out = (side){.place = PLACE_SVM, .address = (void *)(buffer->native + offset)};
-    else
-        *out = (side){
-            .place = PLACE_BUFFER, .memory = iron__opencl_memory_of(buffer), .offset = offset};
-    return IRON_OK;
+static side side_of(const iron__gpu_buffer *buffer, void *host, size_t offset) {
+    if (!buffer || buffer->host)
+        return (side){.place = PLACE_HOST,
+                      .address = (char *)(buffer ? buffer->host : host) + offset};
+    if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
+        return (side){.place = PLACE_SVM, .address = (void *)(buffer->native + offset)};
+    return (side){
+        .place = PLACE_BUFFER, .memory = iron__opencl_memory_of(buffer), .offset = offset};
 }
 
 static iron_status write_buffer(iron__gpu_queue *queue, const side *from, const side *to,
@@ -205,13 +188,9 @@ static iron_status enqueue_copy(iron__gpu_queue *queue, const side *from, const 
 
 static iron_status copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err) {
     /* OpenCL only reads from_host; `side` also holds addresses that are written */
-    void *from_host = (void *)(uintptr_t)copy->from_host;
-    side from = {0}, to = {0};
+    side from = side_of(copy->from, (void *)(uintptr_t)copy->from_host, copy->from_offset);
+    side to = side_of(copy->to, copy->to_host, copy->to_offset);
 
-    IRON_TRY(find_side(copy->from, from_host, copy->from_offset, copy->bytes, &from, err));
-    IRON_TRY(find_side(copy->to, copy->to_host, copy->to_offset, copy->bytes, &to, err));
-    if (copy->bytes == 0)
-        return IRON_OK;
     IRON_TRY(enqueue_copy(queue, &from, &to, copy->bytes, err));
     return iron__opencl_flush(queue, err);
 }
@@ -220,17 +199,12 @@ static iron_status clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_
                          size_t bytes, iron_error *err) {
     static const uint32_t zero = 0;
     iron__cl_queue *native = iron__opencl_queue_of(queue);
+    side at = side_of(buffer, NULL, offset);
     int32_t code;
-    side at = {0};
 
-    IRON_FAIL_IF(offset % sizeof zero || bytes % sizeof zero, err, IRON_E_ARG,
-                 "opencl: clearing %zu bytes at %zu: both must be multiples of 4", bytes, offset);
-    IRON_TRY(find_side(buffer, NULL, offset, bytes, &at, err));
     IRON_FAIL_IF(at.place == PLACE_HOST, err,
                  buffer->memory == IRON_GPU_MEMORY_PINNED ? IRON_E_ARG : IRON_E_STATE,
                  "opencl: clearing a buffer that the host has access to; clear it on the host");
-    if (bytes == 0)
-        return IRON_OK;
     if (at.place == PLACE_SVM) {
         code = api_of(queue)->clEnqueueSVMMemFill(native, at.address, &zero, sizeof zero, bytes, 0,
                                                   NULL, NULL);
@@ -243,18 +217,11 @@ static iron_status clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_
 
 static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
                             iron_error *err) {
-    const char *lacks = queue->device->info.lacks[IRON_GPU_UVM_PREFETCH];
     const void *address = (const void *)buffer->native;
     int32_t code;
 
-    IRON_FAIL_IF(buffer->memory != IRON_GPU_MEMORY_MANAGED, err, IRON_E_ARG,
-                 "opencl: only managed memory can be prefetched; copy other memory");
-    IRON_FAIL_IF(lacks[0], err, IRON_E_UNSUPPORTED, "opencl: %s; use uvm without prefetch", lacks);
     IRON_FAIL_IF(iron__opencl_is_open(buffer), err, IRON_E_STATE,
                  "opencl: the host has access to the buffer to prefetch; call host_end first");
-    IRON_TRY(check_range(buffer, 0, bytes, err));
-    if (bytes == 0)
-        return IRON_OK;
     code = api_of(queue)->clEnqueueSVMMigrateMem(iron__opencl_queue_of(queue), 1, &address, &bytes,
                                                  0, 0, NULL, NULL);
     IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueSVMMigrateMem", err));
@@ -320,7 +287,6 @@ static iron_status event_elapsed(iron__gpu_event *from, iron__gpu_event *to, dou
                                  iron_error *err) {
     uint64_t begin = 0, end = 0;
 
-    *ms = 0;
     IRON_TRY(end_ns(from, &begin, err));
     IRON_TRY(end_ns(to, &end, err));
     *ms = end >= begin ? (double)(end - begin) * 1e-6 : -((double)(begin - end) * 1e-6);
