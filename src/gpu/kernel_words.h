@@ -61,8 +61,7 @@
  *   k_mul_high_u64(a, b)   upper 64 bits of a * b; k_leading_zeros_u64(v): v must not be 0
  *   k_f32_of_bits k_ceil k_abs
  *
- * kernel_f32.h and kernel_f64.h compile one source for both widths, kernel_u8.h and kernel_u16.h
- * for two more.
+ * kernel_real.h compiles one source for several types.
  */
 #ifndef IRON_GPU_KERNEL_WORDS_H
 #define IRON_GPU_KERNEL_WORDS_H
