@@ -74,15 +74,13 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *q
 }
 
 static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron_error *err) {
-    iron__opencl_device *d = iron__opencl_device_of(device);
     iron__cl_queue *theirs = (iron__cl_queue *)native;
 
     IRON_FAIL_IF(!native, err, IRON_E_ARG,
                  "opencl: the queue is 0, and OpenCL has no default queue; pass a "
                  "cl_command_queue");
-    IRON_TRY(check_foreign(d, theirs, err));
-    return iron__opencl_check(device, d->api->clRetainCommandQueue(theirs), "clRetainCommandQueue",
-                              err);
+    IRON_TRY(check_foreign(iron__opencl_device_of(device), theirs, err));
+    return IRON_CL(device, err, clRetainCommandQueue, theirs);
 }
 
 static void queue_destroy(iron__gpu_queue *queue) {
@@ -92,15 +90,11 @@ static void queue_destroy(iron__gpu_queue *queue) {
 }
 
 static iron_status queue_wait(iron__gpu_queue *queue, iron_error *err) {
-    int32_t code = api_of(queue)->clFinish(iron__opencl_queue_of(queue));
-
-    return iron__opencl_check_wait(queue->device, code, "clFinish", err);
+    return IRON_CL_WAIT(queue->device, err, clFinish, iron__opencl_queue_of(queue));
 }
 
 iron_status iron__opencl_flush(iron__gpu_queue *queue, iron_error *err) {
-    int32_t code = api_of(queue)->clFlush(iron__opencl_queue_of(queue));
-
-    return iron__opencl_check(queue->device, code, "clFlush", err);
+    return IRON_CL(queue->device, err, clFlush, iron__opencl_queue_of(queue));
 }
 
 typedef enum place { PLACE_HOST, PLACE_BUFFER, PLACE_SVM } place;
@@ -124,20 +118,14 @@ static side side_of(const iron__gpu_buffer *buffer, void *host, size_t offset) {
 
 static iron_status write_buffer(iron__gpu_queue *queue, const side *from, const side *to,
                                 size_t bytes, iron_error *err) {
-    int32_t code =
-        api_of(queue)->clEnqueueWriteBuffer(iron__opencl_queue_of(queue), to->memory, 0, to->offset,
-                                            bytes, from->address, 0, NULL, NULL);
-
-    return iron__opencl_check(queue->device, code, "clEnqueueWriteBuffer", err);
+    return IRON_CL(queue->device, err, clEnqueueWriteBuffer, iron__opencl_queue_of(queue),
+                   to->memory, 0, to->offset, bytes, from->address, 0, NULL, NULL);
 }
 
 static iron_status read_buffer(iron__gpu_queue *queue, const side *from, const side *to,
                                size_t bytes, iron_error *err) {
-    int32_t code =
-        api_of(queue)->clEnqueueReadBuffer(iron__opencl_queue_of(queue), from->memory, 0,
-                                           from->offset, bytes, to->address, 0, NULL, NULL);
-
-    return iron__opencl_check(queue->device, code, "clEnqueueReadBuffer", err);
+    return IRON_CL(queue->device, err, clEnqueueReadBuffer, iron__opencl_queue_of(queue),
+                   from->memory, 0, from->offset, bytes, to->address, 0, NULL, NULL);
 }
 
 /* Between SVM and a buffer: mapped SVM is host memory. The queue keeps the three commands in order,
@@ -147,26 +135,22 @@ static iron_status copy_mapped(iron__gpu_queue *queue, const side *from, const s
     iron__cl_queue *native = iron__opencl_queue_of(queue);
     bool is_reading = to->place == PLACE_SVM;
     void *address = is_reading ? to->address : from->address;
-    int32_t code =
-        api_of(queue)->clEnqueueSVMMap(native, 0, is_reading ? IRON_CL_MAP_WRITE : IRON_CL_MAP_READ,
-                                       address, bytes, 0, NULL, NULL);
-    iron_status status = iron__opencl_check(queue->device, code, "clEnqueueSVMMap", err);
+    iron_status status, unmapped;
 
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(IRON_CL(queue->device, err, clEnqueueSVMMap, native, 0,
+                     is_reading ? IRON_CL_MAP_WRITE : IRON_CL_MAP_READ, address, bytes, 0, NULL,
+                     NULL));
     status = is_reading ? read_buffer(queue, from, to, bytes, err)
                         : write_buffer(queue, from, to, bytes, err);
-    code = api_of(queue)->clEnqueueSVMUnmap(native, address, 0, NULL, NULL);
-    if (status == IRON_OK)
-        status = iron__opencl_check(queue->device, code, "clEnqueueSVMUnmap", err);
-    return status;
+    unmapped = IRON_CL(queue->device, status == IRON_OK ? err : NULL, clEnqueueSVMUnmap, native,
+                       address, 0, NULL, NULL);
+    return status == IRON_OK ? unmapped : status;
 }
 
 static iron_status enqueue_copy(iron__gpu_queue *queue, const side *from, const side *to,
                                 size_t bytes, iron_error *err) {
     bool is_from_buffer = from->place == PLACE_BUFFER, is_to_buffer = to->place == PLACE_BUFFER;
     iron__cl_queue *native = iron__opencl_queue_of(queue);
-    int32_t code;
 
     IRON_FAIL_IF(from->place == PLACE_HOST && to->place == PLACE_HOST, err, IRON_E_ARG,
                  "opencl: a copy from host memory to host memory; use memcpy");
@@ -174,16 +158,13 @@ static iron_status enqueue_copy(iron__gpu_queue *queue, const side *from, const 
         return write_buffer(queue, from, to, bytes, err);
     if (is_from_buffer && to->place == PLACE_HOST)
         return read_buffer(queue, from, to, bytes, err);
-    if (is_from_buffer && is_to_buffer) {
-        code = api_of(queue)->clEnqueueCopyBuffer(native, from->memory, to->memory, from->offset,
-                                                  to->offset, bytes, 0, NULL, NULL);
-        return iron__opencl_check(queue->device, code, "clEnqueueCopyBuffer", err);
-    }
+    if (is_from_buffer && is_to_buffer)
+        return IRON_CL(queue->device, err, clEnqueueCopyBuffer, native, from->memory, to->memory,
+                       from->offset, to->offset, bytes, 0, NULL, NULL);
     if (is_from_buffer || is_to_buffer)
         return copy_mapped(queue, from, to, bytes, err);
-    code = api_of(queue)->clEnqueueSVMMemcpy(native, 0, to->address, from->address, bytes, 0, NULL,
-                                             NULL);
-    return iron__opencl_check(queue->device, code, "clEnqueueSVMMemcpy", err);
+    return IRON_CL(queue->device, err, clEnqueueSVMMemcpy, native, 0, to->address, from->address,
+                   bytes, 0, NULL, NULL);
 }
 
 static iron_status copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err) {
@@ -200,31 +181,25 @@ static iron_status clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_
     static const uint32_t zero = 0;
     iron__cl_queue *native = iron__opencl_queue_of(queue);
     side at = side_of(buffer, NULL, offset);
-    int32_t code;
 
     IRON_FAIL_IF(at.place == PLACE_HOST, err,
                  buffer->memory == IRON_GPU_MEMORY_PINNED ? IRON_E_ARG : IRON_E_STATE,
                  "opencl: clearing a buffer that the host has access to; clear it on the host");
-    if (at.place == PLACE_SVM) {
-        code = api_of(queue)->clEnqueueSVMMemFill(native, at.address, &zero, sizeof zero, bytes, 0,
-                                                  NULL, NULL);
-        return iron__opencl_check(queue->device, code, "clEnqueueSVMMemFill", err);
-    }
-    code = api_of(queue)->clEnqueueFillBuffer(native, at.memory, &zero, sizeof zero, offset, bytes,
-                                              0, NULL, NULL);
-    return iron__opencl_check(queue->device, code, "clEnqueueFillBuffer", err);
+    if (at.place == PLACE_SVM)
+        return IRON_CL(queue->device, err, clEnqueueSVMMemFill, native, at.address, &zero,
+                       sizeof zero, bytes, 0, NULL, NULL);
+    return IRON_CL(queue->device, err, clEnqueueFillBuffer, native, at.memory, &zero, sizeof zero,
+                   offset, bytes, 0, NULL, NULL);
 }
 
 static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
                             iron_error *err) {
     const void *address = (const void *)buffer->native;
-    int32_t code;
 
     IRON_FAIL_IF(iron__opencl_is_open(buffer), err, IRON_E_STATE,
                  "opencl: the host has access to the buffer to prefetch; call host_end first");
-    code = api_of(queue)->clEnqueueSVMMigrateMem(iron__opencl_queue_of(queue), 1, &address, &bytes,
-                                                 0, 0, NULL, NULL);
-    IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueSVMMigrateMem", err));
+    IRON_TRY(IRON_CL(queue->device, err, clEnqueueSVMMigrateMem, iron__opencl_queue_of(queue), 1,
+                     &address, &bytes, 0, 0, NULL, NULL));
     return iron__opencl_flush(queue, err);
 }
 
@@ -237,10 +212,9 @@ static void event_destroy(iron__gpu_event *event) {
 
 static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err) {
     iron__cl_event *marker = NULL;
-    int32_t code =
-        api_of(queue)->clEnqueueMarkerWithWaitList(iron__opencl_queue_of(queue), 0, NULL, &marker);
 
-    IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueMarkerWithWaitList", err));
+    IRON_TRY(IRON_CL(queue->device, err, clEnqueueMarkerWithWaitList, iron__opencl_queue_of(queue),
+                     0, NULL, &marker));
     if (event->native)
         event_destroy(event);
     event->native = marker;
@@ -250,23 +224,17 @@ static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, 
 static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
                                     iron_error *err) {
     iron__cl_event *marker = marker_of(event);
-    int32_t code;
 
     if (!marker)
         return IRON_OK;
-    code =
-        api_of(queue)->clEnqueueBarrierWithWaitList(iron__opencl_queue_of(queue), 1, &marker, NULL);
-    return iron__opencl_check(queue->device, code, "clEnqueueBarrierWithWaitList", err);
+    return IRON_CL(queue->device, err, clEnqueueBarrierWithWaitList, iron__opencl_queue_of(queue),
+                   1, &marker, NULL);
 }
 
 static iron_status event_wait(iron__gpu_event *event, iron_error *err) {
     iron__cl_event *marker = marker_of(event);
-    int32_t code;
 
-    if (!marker)
-        return IRON_OK;
-    code = iron__opencl_device_of(event->device)->api->clWaitForEvents(1, &marker);
-    return iron__opencl_check_wait(event->device, code, "clWaitForEvents", err);
+    return marker ? IRON_CL_WAIT(event->device, err, clWaitForEvents, 1, &marker) : IRON_OK;
 }
 
 static iron_status end_ns(iron__gpu_event *event, uint64_t *ns, iron_error *err) {
