@@ -143,32 +143,19 @@ K_DEVICE int k_subgroup_same(int flag, k_u32 v) {
 }
 #define K_SUBGROUP_SAME(f, v) k_subgroup_same((f), (v))
 
-K_DEVICE k_u32 k_subgroup_xor(k_u32 v) {
-    for (int lane = 16; lane > 0; lane /= 2)
-        v ^= __shfl_xor_sync(0xFFFFFFFFu, v, lane);
-    return v;
-}
-
-K_DEVICE k_u32 k_subgroup_add_u32(k_u32 v) {
-    for (int lane = 16; lane > 0; lane /= 2)
-        v += __shfl_xor_sync(0xFFFFFFFFu, v, lane);
-    return v;
-}
-
-K_DEVICE k_u64 k_subgroup_add_u64(k_u64 v) {
-    for (int lane = 16; lane > 0; lane /= 2)
-        v += __shfl_xor_sync(0xFFFFFFFFu, v, lane);
-    return v;
-}
-
-K_DEVICE k_u32 k_subgroup_min_u32(k_u32 v) {
-    for (int lane = 16; lane > 0; lane /= 2) {
-        k_u32 other = __shfl_xor_sync(0xFFFFFFFFu, v, lane);
-
-        v = other < v ? other : v;
+#define K_SUBGROUP_OF(name, type, combined)                                                        \
+    K_DEVICE type name(type v) {                                                                   \
+        for (int lane = 16; lane > 0; lane /= 2) {                                                 \
+            type other = __shfl_xor_sync(0xFFFFFFFFu, v, lane);                                    \
+                                                                                                   \
+            v = combined;                                                                          \
+        }                                                                                          \
+        return v;                                                                                  \
     }
-    return v;
-}
+K_SUBGROUP_OF(k_subgroup_xor, k_u32, v ^ other)
+K_SUBGROUP_OF(k_subgroup_add_u32, k_u32, v + other)
+K_SUBGROUP_OF(k_subgroup_add_u64, k_u64, v + other)
+K_SUBGROUP_OF(k_subgroup_min_u32, k_u32, other < v ? other : v)
 
 #define K_SUBGROUP_OF_REALS(real, sums_name, add_name)                                             \
     K_DEVICE void sums_name(real *v, int n) {                                                      \

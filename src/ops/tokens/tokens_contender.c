@@ -4,7 +4,23 @@
 
 #include "core/fail.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+
+void iron__tokens_usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element,
+                             uint64_t *rows, uint64_t *cols) {
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), IRON_TOKENS_ROWS_MAX,
+                             iron__element_bytes(element), cache_bytes);
+    *cols = 1;
+}
+
+uint64_t iron__tokens_useful_bytes(const iron__case *c) { return c->rows * sizeof(uint32_t); }
+
+iron_status iron__tokens_accept_vocab(const iron__case *c, iron_error *err) {
+    IRON_FAIL_IF(c->vocab < 2 || c->vocab > UINT32_C(1) << 31, err, IRON_E_ARG,
+                 "vocab is %" PRIu32 "; it must be 2 to 2147483648", c->vocab);
+    return IRON_OK;
+}
 
 void iron__tokens_contender_destroy(iron__gpu_work *work) {
     iron__tokens_contender *c = (iron__tokens_contender *)work;
