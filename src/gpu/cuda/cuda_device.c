@@ -54,28 +54,28 @@ static iron__gpu_once driver_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static iron__cuda_driver the_driver;
 static void *driver_library;
 
-iron__cuda_text iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code) {
+iron__cuda_text iron__cuda_error_text(iron__cu_result code) {
     const char *name = NULL, *description = NULL;
     iron__cuda_text t;
 
-    if (driver->cuGetErrorName(code, &name) != IRON_CUDA_SUCCESS || !name) {
+    if (the_driver.cuGetErrorName(code, &name) != IRON_CUDA_SUCCESS || !name) {
         snprintf(t.text, sizeof t.text, "CUDA error %d", code);
         return t;
     }
-    if (driver->cuGetErrorString(code, &description) != IRON_CUDA_SUCCESS || !description)
+    if (the_driver.cuGetErrorString(code, &description) != IRON_CUDA_SUCCESS || !description)
         description = "no text";
     snprintf(t.text, sizeof t.text, "%s (%.80s)", name, description);
     return t;
 }
 
-static iron_status fail_at(const iron__cuda_driver *driver, const char *function,
-                           iron__cu_result code, iron_error *err) {
+static iron_status fail_at(const char *function, iron__cu_result code, iron_error *err) {
     return iron__fail(err, IRON_E_UNSUPPORTED, code,
                       "cuda: %s failed: %s; check nvidia-smi and CUDA_VISIBLE_DEVICES", function,
-                      iron__cuda_error_text(driver, code).text);
+                      iron__cuda_error_text(code).text);
 }
 
-static iron_status check_version(iron__cuda_driver *driver, const char *missing, iron_error *err) {
+static iron_status check_version(const char *missing, iron_error *err) {
+    iron__cuda_driver *driver = &the_driver;
     char version[32] = "of unknown version";
     iron__cu_result code = IRON_CUDA_ERROR_UNKNOWN;
 
@@ -88,7 +88,7 @@ static iron_status check_version(iron__cuda_driver *driver, const char *missing,
                  "cuda: the driver (%s) is too old: it has no %s; update the NVIDIA driver",
                  version, missing);
     if (code != IRON_CUDA_SUCCESS)
-        return fail_at(driver, "cuDriverGetVersion", code, err);
+        return fail_at("cuDriverGetVersion", code, err);
     IRON_FAIL_IF(driver->version < IRON_CUDA_VERSION_MIN, err, IRON_E_UNSUPPORTED,
                  "cuda: the driver (%s) is too old: at least CUDA %d.%d is needed; "
                  "update the NVIDIA driver",
@@ -97,24 +97,23 @@ static iron_status check_version(iron__cuda_driver *driver, const char *missing,
 }
 
 static iron_status load_driver(iron_error *err) {
-    iron__cuda_driver *driver = &the_driver;
     iron__gpu_library l =
         iron__gpu_library_open("IRON_CUDA_LIBRARY", "libcuda.so.1", driver_symbols,
-                               sizeof driver_symbols / sizeof driver_symbols[0], driver);
+                               sizeof driver_symbols / sizeof driver_symbols[0], &the_driver);
     iron__cu_result code;
     iron_status status;
 
     IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
                  "cuda: no driver: %.150s; install the NVIDIA driver%s", l.fault,
                  l.is_named ? " or unset IRON_CUDA_LIBRARY" : "");
-    status = check_version(driver, l.missing, err);
+    status = check_version(l.missing, err);
     if (status != IRON_OK) {
         dlclose(l.handle);
         return status;
     }
     driver_library = l.handle;
-    code = driver->cuInit(0);
-    return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_at(driver, "cuInit", code, err);
+    code = the_driver.cuInit(0);
+    return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_at("cuInit", code, err);
 }
 
 /* Loads and initialises the_driver at the first call. IRON_E_UNSUPPORTED with the reason if it
@@ -192,7 +191,7 @@ static iron_status find_card(iron__cuda_device *d, iron_error *err) {
         return IRON_OK;
     code = d->driver->cuDeviceGetPCIBusId(bus, (int)sizeof bus, d->ordinal);
     if (code != IRON_CUDA_SUCCESS)
-        return fail_at(d->driver, "cuDeviceGetPCIBusId", code, err);
+        return fail_at("cuDeviceGetPCIBusId", code, err);
     code = the_nvml.nvmlDeviceGetHandleByPciBusId_v2(bus, &d->nvml);
     if (code == IRON_NVML_SUCCESS)
         return IRON_OK;
@@ -291,14 +290,13 @@ static const error_class *classify(iron__cu_result code) {
 }
 
 /* Fills err before there is a device to mark. */
-static iron_status report(const iron__cuda_driver *driver, iron_error *err, const char *function,
-                          iron__cu_result code) {
+static iron_status report(iron_error *err, const char *function, iron__cu_result code) {
     const error_class *c = classify(code);
 
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
     return iron__fail(err, c->status, code, "cuda: %s failed: %s; %s", function,
-                      iron__cuda_error_text(driver, code).text,
+                      iron__cuda_error_text(code).text,
                       c->advice ? c->advice : "rebuild with IRON_CUDA_ARCHS for this card");
 }
 
@@ -311,11 +309,11 @@ iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const c
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
     if (c->advice)
-        report(device->driver, &own, function, code);
+        report(&own, function, code);
     else
         iron__fail(&own, c->status, code,
                    "cuda: %s failed: %s: no code for sm_%u; rebuild with IRON_CUDA_ARCHS=%u",
-                   function, iron__cuda_error_text(device->driver, code).text, arch, arch);
+                   function, iron__cuda_error_text(code).text, arch, arch);
     /* The first error is the cause, later ones its consequences. */
     if (c == &sticky && device->base.failure.status == IRON_OK)
         device->base.failure = own;
@@ -346,7 +344,7 @@ static iron_status probe(size_t *count, iron_error *err) {
     IRON_TRY(need_driver(err));
     code = the_driver.cuDeviceGetCount(&found);
     if (code != IRON_CUDA_SUCCESS)
-        return fail_at(&the_driver, "cuDeviceGetCount", code, err);
+        return fail_at("cuDeviceGetCount", code, err);
     IRON_FAIL_IF(found <= 0, err, IRON_E_UNSUPPORTED,
                  "cuda: no device; check nvidia-smi and CUDA_VISIBLE_DEVICES");
     *count = (size_t)found;
@@ -396,7 +394,7 @@ static void module_version(const char *line, char *version, size_t size) {
 
 #define MODULE_VERSION_FILE "/proc/driver/nvidia/version"
 
-static void describe_driver(const iron__cuda_driver *driver, char *text, size_t size) {
+static void describe_driver(char *text, size_t size) {
     FILE *file = fopen(MODULE_VERSION_FILE, "re");
     char line[256] = "", version[32];
 
@@ -405,12 +403,11 @@ static void describe_driver(const iron__cuda_driver *driver, char *text, size_t 
     if (file)
         fclose(file);
     module_version(line, version, sizeof version);
-    snprintf(text, size, "CUDA %d.%d%s%s", driver->version / 1000, driver->version % 1000 / 10,
-             version[0] ? ", driver " : "", version);
+    snprintf(text, size, "CUDA %d.%d%s%s", the_driver.version / 1000,
+             the_driver.version % 1000 / 10, version[0] ? ", driver " : "", version);
 }
 
-static void describe_lacks(const iron__cuda_driver *driver, const attributes *a,
-                           iron__gpu_info *info) {
+static void describe_lacks(const attributes *a, iron__gpu_info *info) {
     const size_t size = sizeof info->lacks[0];
 
     if (!a->has_managed) {
@@ -419,7 +416,7 @@ static void describe_lacks(const iron__cuda_driver *driver, const attributes *a,
     } else if (!a->has_concurrent_managed) {
         snprintf(info->lacks[IRON_GPU_UVM_PREFETCH], size,
                  "host and device cannot use managed memory at the same time");
-    } else if (!driver->cuMemPrefetchAsync_v2 && !driver->cuMemPrefetchAsync) {
+    } else if (!the_driver.cuMemPrefetchAsync_v2 && !the_driver.cuMemPrefetchAsync) {
         snprintf(info->lacks[IRON_GPU_UVM_PREFETCH], size, "the driver has no cuMemPrefetchAsync");
     }
     if (!a->maps_host)
@@ -435,21 +432,21 @@ static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err)
 
     memset(info, 0, sizeof *info);
     IRON_TRY(need_driver(err));
-    IRON_TRY(report(driver, err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
+    IRON_TRY(report(err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
     IRON_FAIL_IF(index >= (size_t)count, err, IRON_E_ARG,
                  "cuda: no device %zu; there are %d, counted from 0", index, count);
-    IRON_TRY(report(driver, err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
-    IRON_TRY(report(driver, err, "cuDeviceGetName",
+    IRON_TRY(report(err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
+    IRON_TRY(report(err, "cuDeviceGetName",
                     driver->cuDeviceGetName(info->name, sizeof info->name, device)));
-    IRON_TRY(report(driver, err, "cuDeviceTotalMem_v2",
-                    driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
+    IRON_TRY(
+        report(err, "cuDeviceTotalMem_v2", driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
     for (size_t k = 0; k < sizeof attribute_rows / sizeof attribute_rows[0]; k++) {
         int *value = (int *)(void *)((char *)&a + attribute_rows[k].offset);
 
-        IRON_TRY(report(driver, err, "cuDeviceGetAttribute",
+        IRON_TRY(report(err, "cuDeviceGetAttribute",
                         driver->cuDeviceGetAttribute(value, attribute_rows[k].attribute, device)));
     }
-    describe_driver(driver, info->driver, sizeof info->driver);
+    describe_driver(info->driver, sizeof info->driver);
     info->is_gpu = true;
     info->units = (uint32_t)a.units;
     info->group_threads_max = (uint32_t)a.threads_max;
@@ -467,7 +464,7 @@ static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err)
     /* Access windows are attributes of cuLaunchKernelEx. */
     if (driver->cuLaunchKernelEx && a.persisting_max > 0)
         info->persisting_bytes_max = (uint64_t)a.persisting_max;
-    describe_lacks(driver, &a, info);
+    describe_lacks(&a, info);
     return IRON_OK;
 }
 

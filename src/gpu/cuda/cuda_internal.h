@@ -43,7 +43,7 @@ typedef struct iron__cuda_text {
 } iron__cuda_text;
 
 /* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)". */
-iron__cuda_text iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code);
+iron__cuda_text iron__cuda_error_text(iron__cu_result code);
 
 /* Converts a result code to a status. On failure err is "cuda: FUNCTION failed: NAME (text);
  * advice", and an error that outlasts the call marks the device as failed. */

@@ -43,7 +43,7 @@ static iron_status check_allocation(iron__cuda_device *d, const iron__gpu_buffer
         return iron__cuda_check(d, err, function, code);
     return iron__fail(err, IRON_E_NOMEM, code,
                       "cuda: %s failed: %s: %zu bytes requested, %zu free%s; request less",
-                      function, iron__cuda_error_text(d->driver, code).text, buffer->bytes,
+                      function, iron__cuda_error_text(code).text, buffer->bytes,
                       free_bytes(d, buffer->memory),
                       is_host_memory(buffer->memory) ? " on the host" : " on the device");
 }
