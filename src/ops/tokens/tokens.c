@@ -2,7 +2,7 @@
 /*
  * tokens.c: the op `tokens` in races: one batch of tokens is reduced to its contribution and
  * applied to 4096 nodes. The contenders are the modes: the CPU's rows (tokens.h), then the GPU's
- * (tokens_gpu.h).
+ * (tokens_gpu.h). Also what the op `seal` shares with it (tokens_contender.h).
  *
  * A case is one batch: `rows` tokens at positions 0, 1, ..., generated below the vocabulary; since
  * positions begin at 0, every run computes the same. Swept over sizes, this is Part I's advice
@@ -17,6 +17,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NODES       4096u
@@ -40,6 +41,21 @@ typedef struct tokens_problem {
     iron__nodes start; /* before the batch */
     tokens_answer *expected;
 } tokens_problem;
+
+void iron__tokens_usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element,
+                             uint64_t *rows, uint64_t *cols) {
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), IRON_TOKENS_ROWS_MAX,
+                             iron__element_bytes(element), cache_bytes);
+    *cols = 1;
+}
+
+uint64_t iron__tokens_useful_bytes(const iron__case *c) { return c->rows * sizeof(uint32_t); }
+
+iron_status iron__tokens_accept_vocab(const iron__case *c, iron_error *err) {
+    IRON_FAIL_IF(c->vocab < 2 || c->vocab > UINT32_C(1) << 31, err, IRON_E_ARG,
+                 "vocab is %" PRIu32 "; it must be 2 to 2147483648", c->vocab);
+    return IRON_OK;
+}
 
 /* Hash, addition, XOR, remainder, sum: five. */
 static double operations(const iron__case *c) { return 5.0 * (double)c->rows; }
@@ -268,6 +284,67 @@ static double cpu_seconds(const iron__contender *row, const iron__case *c,
     if (!variant->per_node)
         return 0;
     return (double)c->rows * NODES / PAIRS_PER_SECOND / threads;
+}
+
+void iron__tokens_contender_destroy(iron__gpu_work *work) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+
+    if (!c)
+        return;
+    iron__gpu_event_destroy(c->device, c->fed);
+    iron__tokens_gpu_destroy(c->tokens);
+    iron__nodes_deinit(&c->nodes);
+    iron_lattice_destroy(c->lattice);
+    free(c);
+}
+
+iron_status iron__tokens_contender_create(iron__gpu_device *device, const iron__contender *row,
+                                          const iron__op_problem *problem, uint32_t parts,
+                                          iron__gpu_work **out, iron_error *err) {
+    iron__tokens_contender *c = calloc(1, sizeof *c);
+    iron_status status;
+
+    (void)parts;
+    *out = NULL;
+    if (!c)
+        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
+    c->device = device;
+    c->row = *row;
+    c->problem = problem;
+    status = iron__gpu_event_create(device, &c->fed, err);
+    if (status == IRON_OK)
+        status = row->gpu->set_up((iron__gpu_work *)c, err);
+    if (status != IRON_OK) {
+        iron__tokens_contender_destroy((iron__gpu_work *)c);
+        return status;
+    }
+    *out = (iron__gpu_work *)c;
+    return IRON_OK;
+}
+
+iron_status iron__tokens_contender_finish(iron__gpu_work *work, const iron__gpu_data *data,
+                                          iron__gpu_queue *queue, iron_error *err) {
+    (void)data;
+    return iron__tokens_gpu_apply_pending(((iron__tokens_contender *)work)->tokens, queue, err);
+}
+
+iron_status iron__tokens_contender_run(iron__gpu_work *work, const iron__gpu_data *data,
+                                       iron__gpu_queue *queue, iron_error *err) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+
+    IRON_TRY(iron__tokens_gpu_feed(c->tokens, queue, data->inputs[0], 0, c->problem->c.rows, err));
+    return iron__tokens_contender_finish(work, data, queue, err);
+}
+
+iron_status iron__tokens_contender_run_part(iron__gpu_work *work, const iron__gpu_data *data,
+                                            iron__gpu_part part, iron__gpu_queue *queue,
+                                            iron_error *err) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+
+    if (part.index > 0)
+        IRON_TRY(iron__gpu_queue_wait_event(queue, c->fed, err));
+    IRON_TRY(iron__tokens_gpu_feed(c->tokens, queue, data->inputs[0], part.first, part.count, err));
+    return iron__gpu_event_record(queue, c->fed, err);
 }
 
 static iron_status set_up(iron__gpu_work *work, iron_error *err) {
