@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gpu.c: the list of backends, the choice of one by name, the drivers' libraries, and the functions
- * of gpu.h, which call the backend's table unless an earlier driver error marked the device as
- * failed.
+ * of gpu.h, which check their arguments and call the backend's table unless an earlier driver error
+ * marked the device as failed.
  *
  * The CUDA backend is part of every build, but its kernels only of builds with nvcc. Without them,
  * probing the backend returns that reason.
@@ -86,6 +86,22 @@ iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual
     return l;
 }
 #endif
+
+iron_status iron__gpu_once_get(iron__gpu_once *once, iron_status (*load)(iron_error *err),
+                               iron_error *err) {
+    iron_status status;
+
+    pthread_mutex_lock(&once->mutex);
+    if (!once->is_tried) {
+        once->failure = (iron_error){.status = IRON_OK};
+        once->is_tried = load(&once->failure) != IRON_E_NOMEM; /* the next call may have memory */
+    }
+    status = once->failure.status;
+    if (status != IRON_OK && err)
+        *err = once->failure;
+    pthread_mutex_unlock(&once->mutex);
+    return status;
+}
 
 size_t iron__gpu_backend_count(void) { return BACKEND_COUNT; }
 
@@ -271,6 +287,16 @@ iron_status iron__gpu_clocks_read(iron__gpu_device *device, iron__gpu_clocks *ou
     return device->ops->clocks(device, out, err);
 }
 
+/* Both surround every call of the backend on an open device; enter fails if the device has. */
+static iron_status enter(iron__gpu_device *device, iron_error *err) {
+    IRON_TRY(iron__gpu_device_check(device, err));
+    return device->ops->enter ? device->ops->enter(device, err) : IRON_OK;
+}
+
+static iron_status leave(iron__gpu_device *device, iron_status status, iron_error *err) {
+    return device->ops->leave ? device->ops->leave(device, status, err) : status;
+}
+
 iron_status iron__gpu_cache_reserve(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
     IRON_TRY(iron__gpu_device_check(device, err));
     IRON_FAIL_IF(!device->ops->cache_reserve || !device->info.persisting_bytes_max, err,
@@ -278,18 +304,29 @@ iron_status iron__gpu_cache_reserve(iron__gpu_device *device, uint64_t bytes, ir
     IRON_FAIL_IF(bytes > device->info.persisting_bytes_max, err, IRON_E_ARG,
                  "%s can reserve at most %" PRIu64 " bytes of its cache, not %" PRIu64,
                  device->info.name, device->info.persisting_bytes_max, bytes);
-    IRON_TRY(device->ops->cache_reserve(device, bytes, err));
+    IRON_TRY(enter(device, err));
+    IRON_TRY(leave(device, device->ops->cache_reserve(device, bytes, err), err));
     device->persisting_bytes = bytes;
     device->has_persisting_lines = device->has_persisting_lines && bytes > 0;
     return IRON_OK;
 }
 
-/* Allocates zeroed memory for an object, unless the device has failed. */
-static iron_status new_object(const iron__gpu_device *device, size_t bytes, const char *what,
-                              void **out, iron_error *err) {
+/* Allocates zeroed memory for an object and enters the device. */
+static iron_status new_object(iron__gpu_device *device, size_t bytes, const char *what, void **out,
+                              iron_error *err) {
+    iron_status status;
+
+    *out = NULL;
     IRON_TRY(iron__gpu_device_check(device, err));
     *out = iron__allocate(iron__allocator_default(), 1, bytes, what, err);
-    return *out ? IRON_OK : IRON_E_NOMEM;
+    if (!*out)
+        return IRON_E_NOMEM;
+    status = enter(device, err);
+    if (status != IRON_OK) {
+        iron__release(iron__allocator_default(), *out);
+        *out = NULL;
+    }
+    return status;
 }
 
 static void free_object(void *object) { iron__release(iron__allocator_default(), object); }
@@ -304,7 +341,7 @@ iron_status iron__gpu_program_load(iron__gpu_device *device, const iron__gpu_ima
     IRON_TRY(new_object(device, sizeof *program, "a program", &object, err));
     program = object;
     *program = (iron__gpu_program){.device = device, .name = image->name};
-    status = device->ops->program->load(program, image, err);
+    status = leave(device, device->ops->program->load(program, image, err), err);
     if (status == IRON_OK)
         *out = program;
     else
@@ -352,7 +389,7 @@ iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *p
     IRON_TRY(new_object(device, bytes + name_bytes, "a kernel", &object, err));
     kernel = object;
     kernel->name = memcpy((char *)object + bytes, name, name_bytes);
-    status = device->ops->program->kernel_find(program, kernel, err);
+    status = leave(device, device->ops->program->kernel_find(program, kernel, err), err);
     if (status != IRON_OK) {
         release_kernel(program, kernel);
         return status;
@@ -368,22 +405,21 @@ iron_status iron__gpu_kernel_resources(iron__gpu_device *device, const iron__gpu
                                        iron__gpu_resources *out, iron_error *err) {
     *out = (iron__gpu_resources){.registers = 0};
     IRON_TRY(iron__gpu_device_check(device, err));
-    if (!device->ops->program->kernel_resources)
-        return IRON_OK;
-    return device->ops->program->kernel_resources(device, kernel, threads, local_bytes, out, err);
+    if (device->ops->program->kernel_resources)
+        device->ops->program->kernel_resources(device, kernel, threads, local_bytes, out);
+    return IRON_OK;
 }
 
 /* Length of a kernel name in a record. Kernels with the same first NAME_BYTES share a record. */
 #define NAME_BYTES (sizeof((iron__gpu_launch_record *)0)->kernel - 1)
 
-/* Unknown resources are not a failure: they are logged as 0. */
+/* Unknown resources are logged as 0. */
 static void log_launch(iron__gpu_device *device, const iron__gpu_launch *launch) {
     iron__gpu_launch_log *log = device->launch_log;
     const char *name = launch->kernel->name;
-    uint64_t groups = (uint64_t)launch->groups[0] * (launch->groups[1] ? launch->groups[1] : 1);
-    uint32_t threads = launch->threads[0] * (launch->threads[1] ? launch->threads[1] : 1);
+    uint64_t groups = (uint64_t)launch->groups[0] * launch->groups[1];
+    uint32_t threads = launch->threads[0] * launch->threads[1];
     size_t at = 0;
-    iron_error why;
 
     while (at < log->count && strncmp(log->seen[at].kernel, name, NAME_BYTES) != 0)
         at++;
@@ -394,14 +430,38 @@ static void log_launch(iron__gpu_device *device, const iron__gpu_launch *launch)
     log->seen[at].groups = groups;
     log->seen[at].threads = threads;
     (void)iron__gpu_kernel_resources(device, launch->kernel, threads, launch->local_bytes,
-                                     &log->seen[at].resources, &why);
+                                     &log->seen[at].resources, NULL);
+}
+
+static iron_status check_launch(const iron__gpu_device *device, const iron__gpu_launch *l,
+                                iron_error *err) {
+    const char *backend = device->ops->name, *kernel = l->kernel->name;
+    uint64_t threads = (uint64_t)l->threads[0] * l->threads[1];
+
+    IRON_FAIL_IF(l->groups[0] == 0 || l->groups[0] > INT32_MAX || l->groups[1] > UINT16_MAX, err,
+                 IRON_E_ARG, "%s: kernel '%s' in %u x %u groups; use 1 to 2^31-1 x 1 to 65535",
+                 backend, kernel, l->groups[0], l->groups[1]);
+    IRON_FAIL_IF(threads == 0 || threads > device->info.group_threads_max, err, IRON_E_ARG,
+                 "%s: kernel '%s' with %" PRIu64 " threads per group; use 1 to %u", backend, kernel,
+                 threads, device->info.group_threads_max);
+    IRON_FAIL_IF(l->arg_count > IRON_GPU_ARGS_MAX, err, IRON_E_ARG,
+                 "%s: kernel '%s' with %zu arguments; the maximum is %u", backend, kernel,
+                 l->arg_count, IRON_GPU_ARGS_MAX);
+    return IRON_OK;
 }
 
 iron_status iron__gpu_run(iron__gpu_queue *queue, const iron__gpu_launch *launch, iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    IRON_TRY(queue->device->ops->program->launch(queue, launch, err));
-    if (queue->device->launch_log)
-        log_launch(queue->device, launch);
+    iron__gpu_device *device = queue->device;
+    iron__gpu_launch l = *launch;
+
+    l.groups[1] += l.groups[1] == 0;
+    l.threads[1] += l.threads[1] == 0;
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_TRY(check_launch(device, &l, err));
+    IRON_TRY(enter(device, err));
+    IRON_TRY(leave(device, device->ops->program->launch(queue, &l, err), err));
+    if (device->launch_log)
+        log_launch(device, &l);
     return IRON_OK;
 }
 
@@ -416,8 +476,9 @@ static iron_status new_buffer(iron__gpu_device *device, iron__gpu_memory memory,
     return IRON_OK;
 }
 
-/* Destroys the buffer if its backend could not make it. */
-static iron_status finish_buffer(iron__gpu_buffer **buffer, iron_status status) {
+/* Leaves the device; destroys the buffer if its backend could not make it. */
+static iron_status finish_buffer(iron__gpu_buffer **buffer, iron_status status, iron_error *err) {
+    status = leave((*buffer)->device, status, err);
     if (status != IRON_OK) {
         iron__gpu_buffer_destroy(*buffer);
         *buffer = NULL;
@@ -427,26 +488,32 @@ static iron_status finish_buffer(iron__gpu_buffer **buffer, iron_status status) 
 
 iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                                     iron__gpu_buffer **out, iron_error *err) {
+    *out = NULL;
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
+                 "%s: a buffer of 0 bytes was requested; request at least 1", device->ops->name);
     IRON_TRY(new_buffer(device, memory, bytes, out, err));
-    return finish_buffer(out, device->ops->memory->buffer_create(*out, err));
+    return finish_buffer(out, device->ops->memory->buffer_create(*out, err), err);
 }
 
 iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
                                   iron__gpu_buffer **out, iron_error *err) {
+    *out = NULL;
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(native == 0, err, IRON_E_ARG, "%s: the buffer is 0; pass device memory",
+                 device->ops->name);
+    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG, "%s: a buffer of 0 bytes; pass at least 1",
+                 device->ops->name);
     IRON_TRY(new_buffer(device, IRON_GPU_MEMORY_DEVICE, bytes, out, err));
     (*out)->is_borrowed = true;
-    return finish_buffer(out, device->ops->memory->buffer_wrap(*out, native, err));
+    return finish_buffer(out, device->ops->memory->buffer_wrap(*out, native, err), err);
 }
 
 iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
                                     const char *name, size_t bytes, iron__gpu_buffer **out,
                                     iron_error *err) {
-    *out = NULL;
-    IRON_TRY(iron__gpu_device_check(device, err));
-    IRON_FAIL_IF(!device->ops->memory->constant_find, err, IRON_E_UNSUPPORTED,
-                 "%s has no constant memory; use ordinary memory", device->ops->name);
     IRON_TRY(new_buffer(device, IRON_GPU_MEMORY_DEVICE, bytes, out, err));
-    return finish_buffer(out, device->ops->memory->constant_find(program, name, *out, err));
+    return finish_buffer(out, device->ops->memory->constant_find(program, name, *out, err), err);
 }
 
 void iron__gpu_buffer_destroy(iron__gpu_buffer *buffer) {
@@ -457,10 +524,8 @@ void iron__gpu_buffer_destroy(iron__gpu_buffer *buffer) {
 
 iron_status iron__gpu_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
                                  iron_error *err) {
-    const iron__gpu_ops *ops = queue->device->ops;
-
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return ops->memory->host_begin ? ops->memory->host_begin(queue, buffer, err) : IRON_OK;
+    IRON_TRY(enter(queue->device, err));
+    return leave(queue->device, queue->device->ops->memory->host_begin(queue, buffer, err), err);
 }
 
 iron_status iron__gpu_host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err) {
@@ -470,14 +535,32 @@ iron_status iron__gpu_host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
     return ops->memory->host_end ? ops->memory->host_end(queue, buffer, err) : IRON_OK;
 }
 
+bool iron__gpu_is_pinned(iron__gpu_device *device, const void *memory, size_t bytes) {
+    bool result;
+
+    if (bytes == 0 || !device->ops->memory->is_pinned || enter(device, NULL) != IRON_OK)
+        return false;
+    result = device->ops->memory->is_pinned(device, memory, bytes);
+    leave(device, IRON_OK, NULL);
+    return result;
+}
+
 iron_status iron__gpu_texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
                                      iron_error *err) {
+    iron__gpu_device *device = buffer->device;
+    iron_status status;
+
     *handle = 0;
-    IRON_TRY(iron__gpu_device_check(buffer->device, err));
-    IRON_FAIL_IF(!buffer->device->ops->memory->texture_create || !buffer->device->info.has_textures,
-                 err, IRON_E_UNSUPPORTED, "%s does not support textures",
-                 buffer->device->info.name);
-    return buffer->device->ops->memory->texture_create(buffer, handle, err);
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(!device->ops->memory->texture_create || !device->info.has_textures, err,
+                 IRON_E_UNSUPPORTED, "%s does not support textures", device->info.name);
+    IRON_TRY(enter(device, err));
+    status = leave(device, device->ops->memory->texture_create(buffer, handle, err), err);
+    if (status != IRON_OK) {
+        iron__gpu_texture_destroy(device, *handle);
+        *handle = 0;
+    }
+    return status;
 }
 
 void iron__gpu_texture_destroy(iron__gpu_device *device, uint64_t handle) {
@@ -495,8 +578,9 @@ static iron_status new_queue(iron__gpu_device *device, iron__gpu_queue **out, ir
     return IRON_OK;
 }
 
-/* Destroys the queue if its backend could not make it. */
-static iron_status finish_queue(iron__gpu_queue **queue, iron_status status) {
+/* Leaves the device; destroys the queue if its backend could not make it. */
+static iron_status finish_queue(iron__gpu_queue **queue, iron_status status, iron_error *err) {
+    status = leave((*queue)->device, status, err);
     if (status != IRON_OK) {
         iron__gpu_queue_destroy(*queue);
         *queue = NULL;
@@ -507,7 +591,7 @@ static iron_status finish_queue(iron__gpu_queue **queue, iron_status status) {
 iron_status iron__gpu_queue_create(iron__gpu_device *device, iron__gpu_queue **out,
                                    iron_error *err) {
     IRON_TRY(new_queue(device, out, err));
-    return finish_queue(out, device->ops->queue->create(*out, err));
+    return finish_queue(out, device->ops->queue->create(*out, err), err);
 }
 
 iron_status iron__gpu_queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
@@ -515,7 +599,7 @@ iron_status iron__gpu_queue_wrap(iron__gpu_device *device, uintptr_t native, iro
     const iron__gpu_queue_ops *ops = device->ops->queue;
 
     IRON_TRY(new_queue(device, out, err));
-    IRON_TRY(finish_queue(out, ops->wrap ? ops->wrap(device, native, err) : IRON_OK));
+    IRON_TRY(finish_queue(out, ops->wrap ? ops->wrap(device, native, err) : IRON_OK, err));
     (*out)->native = native;
     (*out)->is_borrowed = true;
     return IRON_OK;
@@ -528,20 +612,37 @@ void iron__gpu_queue_destroy(iron__gpu_queue *queue) {
 }
 
 iron_status iron__gpu_queue_wait(iron__gpu_queue *queue, iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return queue->device->ops->queue->wait(queue, err);
+    IRON_TRY(enter(queue->device, err));
+    return leave(queue->device, queue->device->ops->queue->wait(queue, err), err);
 }
 
 iron_status iron__gpu_queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
                                        iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return queue->device->ops->queue->wait_event(queue, event, err);
+    IRON_TRY(enter(queue->device, err));
+    return leave(queue->device, queue->device->ops->queue->wait_event(queue, event, err), err);
+}
+
+static iron_status check_range(const iron__gpu_buffer *buffer, size_t offset, size_t bytes,
+                               const char *what, iron_error *err) {
+    IRON_FAIL_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, err, IRON_E_ARG,
+                 "%s: %s of %zu bytes at %zu exceeds a buffer of %zu bytes",
+                 buffer->device->ops->name, what, bytes, offset, buffer->bytes);
+    return IRON_OK;
 }
 
 iron_status iron__gpu_clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t offset,
                             size_t bytes, iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return queue->device->ops->queue->clear(queue, buffer, offset, bytes, err);
+    iron__gpu_device *device = queue->device;
+
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(offset % 4 != 0 || bytes % 4 != 0, err, IRON_E_ARG,
+                 "%s: clearing %zu bytes at %zu: both must be multiples of 4", device->ops->name,
+                 bytes, offset);
+    IRON_TRY(check_range(buffer, offset, bytes, "clearing", err));
+    if (bytes == 0)
+        return IRON_OK;
+    IRON_TRY(enter(device, err));
+    return leave(device, device->ops->queue->clear(queue, buffer, offset, bytes, err), err);
 }
 
 iron_status iron__gpu_clear_now(iron__gpu_buffer *buffer, size_t bytes, iron_error *err) {
@@ -558,16 +659,37 @@ iron_status iron__gpu_clear_now(iron__gpu_buffer *buffer, size_t bytes, iron_err
 
 iron_status iron__gpu_copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy,
                                  iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return queue->device->ops->queue->copy(queue, copy, err);
+    iron__gpu_device *device = queue->device;
+
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(!copy->from == !copy->from_host || !copy->to == !copy->to_host, err, IRON_E_ARG,
+                 "%s: each side of a copy is either a buffer or host memory; pass one of them",
+                 device->ops->name);
+    if (copy->from)
+        IRON_TRY(check_range(copy->from, copy->from_offset, copy->bytes, "a copy", err));
+    if (copy->to)
+        IRON_TRY(check_range(copy->to, copy->to_offset, copy->bytes, "a copy", err));
+    if (copy->bytes == 0)
+        return IRON_OK;
+    IRON_TRY(enter(device, err));
+    return leave(device, device->ops->queue->copy(queue, copy, err), err);
 }
 
 iron_status iron__gpu_prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
                                iron_error *err) {
-    const iron__gpu_ops *ops = queue->device->ops;
+    iron__gpu_device *device = queue->device;
+    const char *lacks = device->info.lacks[IRON_GPU_UVM_PREFETCH];
 
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return ops->queue->prefetch ? ops->queue->prefetch(queue, buffer, bytes, err) : IRON_OK;
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(buffer->memory != IRON_GPU_MEMORY_MANAGED, err, IRON_E_ARG,
+                 "%s: only managed memory can be prefetched; copy other memory", device->ops->name);
+    IRON_FAIL_IF(lacks[0], err, IRON_E_UNSUPPORTED, "%s: %s; use uvm without prefetch",
+                 device->ops->name, lacks);
+    IRON_TRY(check_range(buffer, 0, bytes, "a prefetch", err));
+    if (bytes == 0)
+        return IRON_OK;
+    IRON_TRY(enter(device, err));
+    return leave(device, device->ops->queue->prefetch(queue, buffer, bytes, err), err);
 }
 
 iron_status iron__gpu_event_create(iron__gpu_device *device, iron__gpu_event **out,
@@ -581,7 +703,7 @@ iron_status iron__gpu_event_create(iron__gpu_device *device, iron__gpu_event **o
     IRON_TRY(new_object(device, sizeof *event, "an event", &object, err));
     event = object;
     event->device = device;
-    status = ops->event_create ? ops->event_create(event, err) : IRON_OK;
+    status = leave(device, ops->event_create ? ops->event_create(event, err) : IRON_OK, err);
     if (status == IRON_OK)
         *out = event;
     else
@@ -597,21 +719,56 @@ void iron__gpu_event_destroy(iron__gpu_device *device, iron__gpu_event *event) {
 
 iron_status iron__gpu_event_record(iron__gpu_queue *queue, iron__gpu_event *event,
                                    iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return queue->device->ops->queue->event_record(queue, event, err);
+    IRON_TRY(enter(queue->device, err));
+    return leave(queue->device, queue->device->ops->queue->event_record(queue, event, err), err);
 }
 
 iron_status iron__gpu_event_wait(iron__gpu_device *device, iron__gpu_event *event,
                                  iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->queue->event_wait(event, err);
+    IRON_TRY(enter(device, err));
+    return leave(device, device->ops->queue->event_wait(event, err), err);
+}
+
+iron_status iron__gpu_event_elapsed(iron__gpu_device *device, iron__gpu_event *from,
+                                    iron__gpu_event *to, double *ms, iron_error *err) {
+    *ms = 0;
+    IRON_TRY(enter(device, err));
+    return leave(device, device->ops->queue->event_elapsed(from, to, ms, err), err);
 }
 
 iron_status iron__gpu_graph_begin(iron__gpu_queue *queue, iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    IRON_FAIL_IF(!queue->device->info.can_graph, err, IRON_E_UNSUPPORTED,
-                 "%s does not support graphs", queue->device->info.name);
-    return queue->device->ops->queue->graph_begin(queue, err);
+    iron__gpu_device *device = queue->device;
+    iron_status begun, status;
+    iron__gpu_graph *graph;
+
+    IRON_TRY(iron__gpu_device_check(device, err));
+    IRON_FAIL_IF(!device->info.can_graph, err, IRON_E_UNSUPPORTED, "%s does not support graphs",
+                 device->info.name);
+    IRON_TRY(enter(device, err));
+    begun = device->ops->queue->graph_begin(queue, err);
+    status = leave(device, begun, err);
+    if (begun != status && iron__gpu_graph_end(queue, &graph, NULL) == IRON_OK)
+        iron__gpu_graph_destroy(device, graph); /* a failed begin leaves nothing recording */
+    return status;
+}
+
+iron_status iron__gpu_graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error *err) {
+    iron_status status;
+
+    *out = NULL;
+    IRON_TRY(enter(queue->device, err));
+    status = leave(queue->device, queue->device->ops->queue->graph_end(queue, out, err), err);
+    if (status != IRON_OK) {
+        iron__gpu_graph_destroy(queue->device, *out);
+        *out = NULL;
+    }
+    return status;
+}
+
+iron_status iron__gpu_graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue,
+                                   iron_error *err) {
+    IRON_TRY(enter(queue->device, err));
+    return leave(queue->device, queue->device->ops->queue->graph_replay(graph, queue, err), err);
 }
 
 void iron__gpu_graph_destroy(iron__gpu_device *device, iron__gpu_graph *graph) {

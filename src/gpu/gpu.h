@@ -25,6 +25,7 @@
 
 #include <iron/iron.h>
 
+#include <pthread.h>
 #include <stdbool.h>
 
 /* Minimum alignment of device buffers. */
@@ -187,13 +188,15 @@ enum {
     IRON_GPU_LAUNCH_COOPERATIVE = 2
 };
 
+#define IRON_GPU_ARGS_MAX 16u
+
 typedef struct iron__gpu_launch {
     iron__gpu_kernel *kernel;
     uint32_t groups[2];  /* x below 2^31, y at most 65,535; 0 in y means 1 */
     uint32_t threads[2]; /* per group; 0 in y means 1 */
     uint32_t flags;
     const iron__gpu_arg *args;
-    size_t arg_count;
+    size_t arg_count; /* at most IRON_GPU_ARGS_MAX */
     /* Size per group of the kernel's K_DYNAMIC, which is not in args; 0 if it has none.
      * IRON_E_UNSUPPORTED if the device has less. */
     size_t local_bytes;
@@ -229,10 +232,11 @@ typedef struct iron__gpu_launch_log {
     size_t count;
 } iron__gpu_launch_log;
 
-/* A backend. The functions have the contract of the iron__gpu_ functions below that call them.
- * Those that make an object get it zeroed, but for its device and what the caller asked for; if
- * they fail, the function that releases the object is called next. Entries marked (optional) may be
- * NULL. */
+/* A backend. The functions have the contract of the iron__gpu_ functions below that call them and
+ * that check what needs no driver: arguments against each other and against the device's
+ * properties. Those that make an object get it zeroed, but for its device and what the caller asked
+ * for; if they fail, the function that releases the object is called next. Entries marked
+ * (optional) may be NULL. */
 
 typedef struct iron__gpu_program_ops {
     iron_status (*load)(iron__gpu_program *program, const iron__gpu_image *image, iron_error *err);
@@ -241,9 +245,10 @@ typedef struct iron__gpu_program_ops {
     iron_status (*kernel_find)(iron__gpu_program *program, iron__gpu_kernel *kernel,
                                iron_error *err);
     void (*kernel_release)(iron__gpu_program *program, iron__gpu_kernel *kernel); /* (optional) */
-    iron_status (*kernel_resources)(iron__gpu_device *device, const iron__gpu_kernel *kernel,
-                                    uint32_t threads, size_t local_bytes, iron__gpu_resources *out,
-                                    iron_error *err); /* (optional) */
+    void (*kernel_resources)(iron__gpu_device *device, const iron__gpu_kernel *kernel,
+                             uint32_t threads, size_t local_bytes,
+                             iron__gpu_resources *out); /* (optional) */
+    /* With at least 1 in y, and an allowed number of groups, threads and arguments. */
     iron_status (*launch)(iron__gpu_queue *queue, const iron__gpu_launch *launch, iron_error *err);
 } iron__gpu_program_ops;
 
@@ -251,10 +256,10 @@ typedef struct iron__gpu_memory_ops {
     iron_status (*buffer_create)(iron__gpu_buffer *buffer, iron_error *err);
     iron_status (*buffer_wrap)(iron__gpu_buffer *buffer, uintptr_t native, iron_error *err);
     void (*buffer_destroy)(iron__gpu_buffer *buffer);
-    /* The rest is (optional). */
     iron_status (*constant_find)(iron__gpu_program *program, const char *name,
                                  iron__gpu_buffer *buffer, iron_error *err);
     iron_status (*host_begin)(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err);
+    /* The rest is (optional). */
     iron_status (*host_end)(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err);
     bool (*is_pinned)(iron__gpu_device *device, const void *memory, size_t bytes);
     iron_status (*texture_create)(const iron__gpu_buffer *buffer, uint64_t *handle,
@@ -269,11 +274,12 @@ typedef struct iron__gpu_queue_ops {
     void (*destroy)(iron__gpu_queue *queue); /* with a native queue */
     iron_status (*wait)(iron__gpu_queue *queue, iron_error *err);
     iron_status (*wait_event)(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err);
+    /* These three: with ranges that are in their buffers, and bytes is not 0. */
     iron_status (*clear)(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t offset,
                          size_t bytes, iron_error *err);
     iron_status (*copy)(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err);
     iron_status (*prefetch)(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
-                            iron_error *err);                             /* (optional) */
+                            iron_error *err);
     iron_status (*event_create)(iron__gpu_event *event, iron_error *err); /* (optional) */
     void (*event_destroy)(iron__gpu_event *event);                        /* with a native event */
     iron_status (*event_record)(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err);
@@ -282,6 +288,7 @@ typedef struct iron__gpu_queue_ops {
                                  iron_error *err);
     /* (optional: info.can_graph is false) */
     iron_status (*graph_begin)(iron__gpu_queue *queue, iron_error *err);
+    /* Allocates *out, which is destroyed next if this fails. */
     iron_status (*graph_end)(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error *err);
     iron_status (*graph_replay)(iron__gpu_graph *graph, iron__gpu_queue *queue, iron_error *err);
     void (*graph_destroy)(iron__gpu_graph *graph);
@@ -295,6 +302,11 @@ typedef struct iron__gpu_ops {
     iron_status (*describe)(size_t index, iron__gpu_info *info, iron_error *err);
     iron_status (*device_open)(size_t index, iron__gpu_device **out, iron_error *err);
     void (*device_close)(iron__gpu_device *device);
+    /* (optional, both or none) Called before and after every function on an open device or its
+     * objects, except those that release something, kernel_resources and clocks. leave returns
+     * status, or its own failure if status is IRON_OK. */
+    iron_status (*enter)(iron__gpu_device *device, iron_error *err);
+    iron_status (*leave)(iron__gpu_device *device, iron_status status, iron_error *err);
     /* (optional: 0) The native context, for callers that wrap their own memory and queues. */
     uintptr_t (*context)(iron__gpu_device *device);
     /* (optional) Never marks the device as failed. */
@@ -324,6 +336,17 @@ typedef struct iron__gpu_library {
 iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual,
                                          const iron__gpu_symbol *symbols, size_t count,
                                          void *table);
+
+/* Loads something once per process: the first call of get calls load, and all later ones return
+ * what came of it, unless there was no memory then. Thread-safe. */
+typedef struct iron__gpu_once {
+    pthread_mutex_t mutex;
+    bool is_tried;
+    iron_error failure; /* status IRON_OK: loaded */
+} iron__gpu_once;
+
+iron_status iron__gpu_once_get(iron__gpu_once *once, iron_status (*load)(iron_error *err),
+                               iron_error *err);
 
 /* Each is defined if its backend is part of the build. */
 extern const iron__gpu_ops iron__cuda_ops, iron__opencl_ops;
@@ -388,7 +411,7 @@ iron_status iron__gpu_program_load(iron__gpu_device *device, const iron__gpu_ima
 void iron__gpu_program_unload(iron__gpu_device *device, iron__gpu_program *program);
 /* The first bytes of the program's K_CONSTANT_BLOCK of that name, as a buffer to copy to and to
  * pass to kernels. Destroy it before the program. The caller orders copies to it against kernels
- * that read it. IRON_E_UNSUPPORTED if the backend has no constant memory. */
+ * that read it. */
 iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
                                     const char *name, size_t bytes, iron__gpu_buffer **out,
                                     iron_error *err);
@@ -414,10 +437,7 @@ void iron__gpu_buffer_destroy(iron__gpu_buffer *buffer);
 iron_status iron__gpu_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err);
 iron_status iron__gpu_host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err);
 /* Whether this host memory is page-locked, so that copies from it are fast and asynchronous. */
-static inline bool iron__gpu_is_pinned(iron__gpu_device *device, const void *memory, size_t bytes) {
-    return device->failure.status == IRON_OK && device->ops->memory->is_pinned &&
-           device->ops->memory->is_pinned(device, memory, bytes);
-}
+bool iron__gpu_is_pinned(iron__gpu_device *device, const void *memory, size_t bytes);
 /* The buffer as a texture of u32: a handle that kernels take as a k_u64. IRON_E_UNSUPPORTED if the
  * buffer is too long, IRON_E_ARG if wrapped memory is not aligned for textures (created buffers
  * are). Destroy it before the buffer; destroy accepts 0. */
@@ -455,28 +475,14 @@ iron_status iron__gpu_event_record(iron__gpu_queue *queue, iron__gpu_event *even
 /* The host waits for the event's last record. */
 iron_status iron__gpu_event_wait(iron__gpu_device *device, iron__gpu_event *event, iron_error *err);
 /* The time between the records of two events; call it after iron__gpu_event_wait(to). */
-static inline iron_status iron__gpu_event_elapsed(iron__gpu_device *device, iron__gpu_event *from,
-                                                  iron__gpu_event *to, double *ms,
-                                                  iron_error *err) {
-    *ms = 0;
-    IRON_TRY(iron__gpu_device_check(device, err));
-    return device->ops->queue->event_elapsed(from, to, ms, err);
-}
+iron_status iron__gpu_event_elapsed(iron__gpu_device *device, iron__gpu_event *from,
+                                    iron__gpu_event *to, double *ms, iron_error *err);
 
 /* Commands put into the queue between begin and end are recorded instead of executed.
  * IRON_E_UNSUPPORTED if info.can_graph is false. */
 iron_status iron__gpu_graph_begin(iron__gpu_queue *queue, iron_error *err);
-static inline iron_status iron__gpu_graph_end(iron__gpu_queue *queue, iron__gpu_graph **out,
-                                              iron_error *err) {
-    *out = NULL;
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return queue->device->ops->queue->graph_end(queue, out, err);
-}
-static inline iron_status iron__gpu_graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue,
-                                                 iron_error *err) {
-    IRON_TRY(iron__gpu_device_check(queue->device, err));
-    return queue->device->ops->queue->graph_replay(graph, queue, err);
-}
+iron_status iron__gpu_graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error *err);
+iron_status iron__gpu_graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue, iron_error *err);
 void iron__gpu_graph_destroy(iron__gpu_device *device, iron__gpu_graph *graph);
 
 #endif

@@ -61,8 +61,7 @@
  *   k_mul_high_u64(a, b)   upper 64 bits of a * b; k_leading_zeros_u64(v): v must not be 0
  *   k_f32_of_bits k_ceil k_abs
  *
- * kernel_f32.h and kernel_f64.h compile one source for both widths, kernel_u8.h and kernel_u16.h
- * for two more.
+ * kernel_real.h compiles one source for several types.
  */
 #ifndef IRON_GPU_KERNEL_WORDS_H
 #define IRON_GPU_KERNEL_WORDS_H
@@ -144,32 +143,19 @@ K_DEVICE int k_subgroup_same(int flag, k_u32 v) {
 }
 #define K_SUBGROUP_SAME(f, v) k_subgroup_same((f), (v))
 
-K_DEVICE k_u32 k_subgroup_xor(k_u32 v) {
-    for (int lane = 16; lane > 0; lane /= 2)
-        v ^= __shfl_xor_sync(0xFFFFFFFFu, v, lane);
-    return v;
-}
-
-K_DEVICE k_u32 k_subgroup_add_u32(k_u32 v) {
-    for (int lane = 16; lane > 0; lane /= 2)
-        v += __shfl_xor_sync(0xFFFFFFFFu, v, lane);
-    return v;
-}
-
-K_DEVICE k_u64 k_subgroup_add_u64(k_u64 v) {
-    for (int lane = 16; lane > 0; lane /= 2)
-        v += __shfl_xor_sync(0xFFFFFFFFu, v, lane);
-    return v;
-}
-
-K_DEVICE k_u32 k_subgroup_min_u32(k_u32 v) {
-    for (int lane = 16; lane > 0; lane /= 2) {
-        k_u32 other = __shfl_xor_sync(0xFFFFFFFFu, v, lane);
-
-        v = other < v ? other : v;
+#define K_SUBGROUP_OF(name, type, combined)                                                        \
+    K_DEVICE type name(type v) {                                                                   \
+        for (int lane = 16; lane > 0; lane /= 2) {                                                 \
+            type other = __shfl_xor_sync(0xFFFFFFFFu, v, lane);                                    \
+                                                                                                   \
+            v = combined;                                                                          \
+        }                                                                                          \
+        return v;                                                                                  \
     }
-    return v;
-}
+K_SUBGROUP_OF(k_subgroup_xor, k_u32, v ^ other)
+K_SUBGROUP_OF(k_subgroup_add_u32, k_u32, v + other)
+K_SUBGROUP_OF(k_subgroup_add_u64, k_u64, v + other)
+K_SUBGROUP_OF(k_subgroup_min_u32, k_u32, other < v ? other : v)
 
 #define K_SUBGROUP_OF_REALS(real, sums_name, add_name)                                             \
     K_DEVICE void sums_name(real *v, int n) {                                                      \

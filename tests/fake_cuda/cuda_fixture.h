@@ -39,11 +39,13 @@ static inline fake_cuda *control_of(void *library, bool resets) {
 
 /* Closes the driver, so that the next call loads it again. No device may be open. */
 static inline void cuda_forget(void) {
-    pthread_mutex_lock(&driver_lock);
-    if (loaded_driver.library)
-        dlclose(loaded_driver.library);
-    memset(&loaded_driver, 0, sizeof loaded_driver);
-    pthread_mutex_unlock(&driver_lock);
+    pthread_mutex_lock(&driver_once.mutex);
+    if (driver_library)
+        dlclose(driver_library);
+    driver_library = NULL;
+    memset(&the_driver, 0, sizeof the_driver);
+    driver_once.is_tried = false;
+    pthread_mutex_unlock(&driver_once.mutex);
 }
 
 static inline int reset_driver(void **state) {
@@ -105,22 +107,23 @@ static inline iron_status make_memory(fixture *s, iron_error *err) {
     if (iron__gpu_buffer_wrap(s->device, s->buffers[0]->native + 260, BYTES - 260, &s->wrapped,
                               err))
         return err->status;
-    ops->memory->is_pinned(s->device, s->buffers[IRON_GPU_MEMORY_PINNED]->host, BYTES);
+    iron__gpu_is_pinned(s->device, s->buffers[IRON_GPU_MEMORY_PINNED]->host, BYTES);
     s->failed_silently = fake->failed != failed; /* only the first query of a wrap must succeed */
     return IRON_OK;
 }
 
 /* Unreported resources are not an error; all other failures must be reported. */
 static inline iron_status make_extras(fixture *s, iron_error *err) {
-    iron_status status = ops->memory->texture_create(s->buffers[0], &s->texture, err);
+    iron_status status = iron__gpu_texture_create(s->buffers[0], &s->texture, err);
     const char *failed;
 
     assert_true((status == IRON_OK) == (s->texture != 0));
-    if (status != IRON_OK || ops->cache_reserve(s->device, RESERVED, err))
+    if (status != IRON_OK || (s->device->info.persisting_bytes_max > 0 &&
+                              iron__gpu_cache_reserve(s->device, RESERVED, err)))
         return err->status;
     failed = fake->failed;
     assert_int_equal(
-        ops->program->kernel_resources(s->device, s->kernel, 128, LOCAL_BYTES, &s->resources, err),
+        iron__gpu_kernel_resources(s->device, s->kernel, 128, LOCAL_BYTES, &s->resources, err),
         IRON_OK);
     if (fake->failed != failed) {
         assert_int_equal(s->device->failure.status, IRON_OK);
@@ -163,7 +166,7 @@ static inline iron_status launch_with(fixture *s, uint32_t flags, const iron__gp
                                 .persisting = more->persisting,
                                 .persisting_bytes = more->persisting_bytes};
 
-    return ops->program->launch(s->queue, &l, err);
+    return iron__gpu_run(s->queue, &l, err);
 }
 
 static inline iron_status launch(fixture *s, uint32_t flags, iron_error *err) {
@@ -186,7 +189,7 @@ static inline iron_status copy(fixture *s, int from, int to, size_t from_offset,
                               .to_offset = to_offset,
                               .bytes = bytes};
 
-    return ops->queue->copy(s->queue, &c, err);
+    return iron__gpu_copy_bytes(s->queue, &c, err);
 }
 
 static inline iron_status run_commands(fixture *s, unsigned char *host, iron_error *err) {
@@ -196,32 +199,32 @@ static inline iron_status run_commands(fixture *s, unsigned char *host, iron_err
     const iron__gpu_copy out = {.from = managed, .to_host = host, .from_offset = 64, .bytes = 512};
     double ms = -1;
 
-    if (ops->queue->clear(s->queue, device, 0, BYTES, err) ||
-        ops->queue->copy(s->queue, &in, err) ||
+    if (iron__gpu_clear(s->queue, device, 0, BYTES, err) ||
+        iron__gpu_copy_bytes(s->queue, &in, err) ||
         copy(s, IRON_GPU_MEMORY_DEVICE, IRON_GPU_MEMORY_MANAGED, 960, 0, 2048, err) ||
         copy(s, IRON_GPU_MEMORY_DEVICE, IRON_GPU_MEMORY_PINNED, 1024, 8, 16, err) ||
         copy(s, IRON_GPU_MEMORY_PINNED, IRON_GPU_MEMORY_DEVICE, 8, 0, 16, err) ||
         copy(s, IRON_GPU_MEMORY_DEVICE, IRON_GPU_MEMORY_MAPPED, 0, 32, 16, err) ||
-        ops->queue->prefetch(s->queue, managed, BYTES, err) ||
-        ops->queue->event_record(s->queue, s->events[0], err) || launch(s, 0, err) ||
+        iron__gpu_prefetch(s->queue, managed, BYTES, err) ||
+        iron__gpu_event_record(s->queue, s->events[0], err) || launch(s, 0, err) ||
         launch(s, IRON_GPU_LAUNCH_OVERLAP | IRON_GPU_LAUNCH_COOPERATIVE, err) ||
-        launch_with_all(s, err) || ops->queue->event_record(s->queue, s->events[1], err) ||
-        ops->queue->wait_event(s->default_queue, s->events[1], err) ||
-        ops->queue->event_wait(s->events[1], err) ||
-        ops->queue->event_elapsed(s->events[0], s->events[1], &ms, err) ||
-        ops->queue->graph_begin(s->queue, err) ||
-        ops->queue->clear(s->queue, managed, 0, 64, err) || launch(s, 0, err) ||
-        ops->queue->copy(s->queue, &out, err) || ops->queue->graph_end(s->queue, &s->graph, err) ||
-        ops->queue->graph_replay(s->graph, s->queue, err) ||
-        ops->queue->graph_replay(s->graph, s->default_queue, err) ||
-        ops->queue->wait(s->queue, err))
+        launch_with_all(s, err) || iron__gpu_event_record(s->queue, s->events[1], err) ||
+        iron__gpu_queue_wait_event(s->default_queue, s->events[1], err) ||
+        iron__gpu_event_wait(s->device, s->events[1], err) ||
+        iron__gpu_event_elapsed(s->device, s->events[0], s->events[1], &ms, err) ||
+        iron__gpu_graph_begin(s->queue, err) || iron__gpu_clear(s->queue, managed, 0, 64, err) ||
+        launch(s, 0, err) || iron__gpu_copy_bytes(s->queue, &out, err) ||
+        iron__gpu_graph_end(s->queue, &s->graph, err) ||
+        iron__gpu_graph_replay(s->graph, s->queue, err) ||
+        iron__gpu_graph_replay(s->graph, s->default_queue, err) ||
+        iron__gpu_queue_wait(s->queue, err))
         return err->status;
     assert_true(ms == 1.5);
     return IRON_OK;
 }
 
 static inline void clean_up(fixture *s) {
-    ops->queue->graph_destroy(s->graph);
+    iron__gpu_graph_destroy(s->device, s->graph);
     for (int k = 0; k < 2; k++)
         iron__gpu_event_destroy(s->device, s->events[k]);
     iron__gpu_queue_destroy(s->default_queue);
@@ -229,7 +232,7 @@ static inline void clean_up(fixture *s) {
     iron__gpu_buffer_destroy(s->wrapped);
     iron__gpu_buffer_destroy(s->constant);
     if (s->texture)
-        ops->memory->texture_destroy(s->device, s->texture);
+        iron__gpu_texture_destroy(s->device, s->texture);
     for (int k = 0; k < 4; k++)
         iron__gpu_buffer_destroy(s->buffers[k]);
     iron__gpu_program_unload(s->device, s->program);

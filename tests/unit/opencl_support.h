@@ -37,19 +37,18 @@ static inline void make_place(void) {
 /* Discards the list of devices, so that the next call loads the library again. No device may be
  * open. */
 static inline void opencl_forget(void) {
-    pthread_mutex_lock(&loader.mutex);
+    pthread_mutex_lock(&library_once.mutex);
     discard_devices();
-    loader.is_tried = false;
-    pthread_mutex_unlock(&loader.mutex);
+    library_once.is_tried = false;
+    pthread_mutex_unlock(&library_once.mutex);
 }
 
 /* The loader's table, which tests may change. */
 static inline iron__opencl_api *writable_api(void) {
-    const iron__opencl_library *library;
     iron_error err;
 
-    assert_ok(get_library(&library, &err), &err);
-    return (iron__opencl_api *)&library->api;
+    assert_ok(need_library(&err), &err);
+    return &the_library.api;
 }
 
 static int32_t fail_code; /* returned by the failing functions */
@@ -93,9 +92,9 @@ static inline uint32_t result_of(iron__gpu_device *on, iron__gpu_program *progra
         iron__gpu_copy copy = {.from = b, .to_host = &got, .bytes = 4};
 
         launch.args = &arg;
-        if (OPS->program->launch(queue, &launch, err) != IRON_OK ||
-            OPS->queue->copy(queue, &copy, err) != IRON_OK ||
-            OPS->queue->wait(queue, err) != IRON_OK)
+        if (iron__gpu_run(queue, &launch, err) != IRON_OK ||
+            iron__gpu_copy_bytes(queue, &copy, err) != IRON_OK ||
+            iron__gpu_queue_wait(queue, err) != IRON_OK)
             got = 0;
     }
     iron__gpu_buffer_destroy(b);

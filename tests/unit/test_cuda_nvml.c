@@ -28,11 +28,13 @@ static fake_nvml *state_of(const char *path) {
 
 /* Closes NVML, so that the next call loads it again. No device that has read clocks may be open. */
 static void nvml_forget(void) {
-    pthread_mutex_lock(&nvml_lock);
-    if (loaded_nvml.library)
-        dlclose(loaded_nvml.library);
-    memset(&loaded_nvml, 0, sizeof loaded_nvml);
-    pthread_mutex_unlock(&nvml_lock);
+    pthread_mutex_lock(&nvml_once.mutex);
+    if (nvml_library)
+        dlclose(nvml_library);
+    nvml_library = NULL;
+    memset(&the_nvml, 0, sizeof the_nvml);
+    nvml_once.is_tried = false;
+    pthread_mutex_unlock(&nvml_once.mutex);
 }
 
 static void use_library(const char *path) {

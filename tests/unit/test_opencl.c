@@ -110,7 +110,7 @@ static iron_status launch_on(iron__gpu_queue *on, const char *name, uint32_t gro
                                .args = args,
                                .arg_count = arg_count};
 
-    return OPS->program->launch(on, &launch, err);
+    return iron__gpu_run(on, &launch, err);
 }
 
 /* Waits for the copy. */
@@ -118,12 +118,12 @@ static void copy_out(const iron__gpu_buffer *from, size_t offset, void *to, size
     iron_error err;
 
     assert_ok(
-        OPS->queue->copy(
+        iron__gpu_copy_bytes(
             queue,
             &(iron__gpu_copy){.from = from, .from_offset = offset, .to_host = to, .bytes = bytes},
             &err),
         &err);
-    assert_ok(OPS->queue->wait(queue, &err), &err);
+    assert_ok(iron__gpu_queue_wait(queue, &err), &err);
 }
 
 static void missing_library(void **state) {
@@ -216,7 +216,7 @@ static void two_dimensions(void **state) {
                                .arg_count = 1,
                                .persisting = to, /* no effect */
                                .persisting_bytes = sizeof got};
-    assert_ok(OPS->program->launch(queue, &launch, &err), &err);
+    assert_ok(iron__gpu_run(queue, &launch, &err), &err);
     copy_out(to, 0, got, sizeof got);
     for (uint32_t y = 0; y < 6; y++)
         for (uint32_t x = 0; x < 8; x++)
@@ -258,7 +258,7 @@ static void invalid_launches(void **state) {
     assert_refused(launch_on(queue, "total", 1, 0, good, 4, &err), IRON_E_ARG, &err);
     assert_refused(launch_on(queue, "total", 1, device->info.group_threads_max + 1, good, 4, &err),
                    IRON_E_ARG, &err);
-    assert_refused(OPS->program->launch(queue, &together, &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(iron__gpu_run(queue, &together, &err), IRON_E_UNSUPPORTED, &err);
     assert_int_equal(launch_on(queue, "total", 0, 1, good, 4, NULL), IRON_E_ARG);
     iron__gpu_buffer_destroy(b);
     iron__gpu_buffer_destroy(pinned);
@@ -283,21 +283,21 @@ static void queues_wait_for_events(void **state) {
     NEED_DEVICE();
     b = buffer_of(IRON_GPU_MEMORY_DEVICE, sizeof got);
     iron__gpu_arg args[] = {IRON_GPU_BUFFER(b), IRON_GPU_VALUE(turns)};
-    assert_ok(OPS->queue->clear(queue, b, 0, sizeof got, &err), &err);
-    assert_ok(OPS->queue->wait(queue, &err), &err);
+    assert_ok(iron__gpu_clear(queue, b, 0, sizeof got, &err), &err);
+    assert_ok(iron__gpu_queue_wait(queue, &err), &err);
     for (int k = 0; k < 2; k++) {
         assert_ok(iron__gpu_queue_create(device, &queues[k], &err), &err);
         assert_ok(iron__gpu_event_create(device, &events[k], &err), &err);
-        assert_ok(OPS->queue->wait_event(queues[k], events[k], &err),
+        assert_ok(iron__gpu_queue_wait_event(queues[k], events[k], &err),
                   &err); /* never recorded: returns at once */
-        assert_ok(OPS->queue->event_wait(events[k], &err), &err);
+        assert_ok(iron__gpu_event_wait(device, events[k], &err), &err);
     }
     for (int k = 0; k < 2 * ROUNDS; k++) {
-        assert_ok(OPS->queue->wait_event(queues[k % 2], events[1 - k % 2], &err), &err);
+        assert_ok(iron__gpu_queue_wait_event(queues[k % 2], events[1 - k % 2], &err), &err);
         assert_ok(launch_on(queues[k % 2], "busy", N / 64, 64, args, 2, &err), &err);
-        assert_ok(OPS->queue->event_record(queues[k % 2], events[k % 2], &err), &err);
+        assert_ok(iron__gpu_event_record(queues[k % 2], events[k % 2], &err), &err);
     }
-    assert_ok(OPS->queue->event_wait(events[1], &err), &err);
+    assert_ok(iron__gpu_event_wait(device, events[1], &err), &err);
     copy_out(b, 0, got, sizeof got);
     for (size_t k = 0; k < N; k++)
         assert_int_equal(got[k], after_busy(0, 2 * ROUNDS * turns));
@@ -313,12 +313,12 @@ static iron_status time_busy(iron__gpu_event *from, iron__gpu_event *to, const i
                              double *ms, double *wall, iron_error *err) {
     uint64_t started = iron__clock_ns();
 
-    assert_ok(OPS->queue->event_record(queue, from, err), err);
+    assert_ok(iron__gpu_event_record(queue, from, err), err);
     assert_ok(launch_on(queue, "busy", 1, 64, args, 2, err), err);
-    assert_ok(OPS->queue->event_record(queue, to, err), err);
-    assert_ok(OPS->queue->event_wait(to, err), err);
+    assert_ok(iron__gpu_event_record(queue, to, err), err);
+    assert_ok(iron__gpu_event_wait(device, to, err), err);
     *wall = (double)(iron__clock_ns() - started) * 1e-6;
-    return OPS->queue->event_elapsed(from, to, ms, err);
+    return iron__gpu_event_elapsed(device, from, to, ms, err);
 }
 
 /* The host's clock shows more, but not arbitrarily more: in one of many runs the host notices
@@ -337,10 +337,10 @@ static void event_times(void **state) {
     iron__gpu_arg args[] = {IRON_GPU_BUFFER(b), IRON_GPU_VALUE(turns)};
     assert_ok(iron__gpu_event_create(device, &from, &err), &err);
     assert_ok(iron__gpu_event_create(device, &to, &err), &err);
-    assert_refused(OPS->queue->event_elapsed(from, to, &ms, &err), IRON_E_STATE, &err);
-    assert_ok(OPS->queue->clear(queue, b, 0, 64 * 4, &err), &err);
+    assert_refused(iron__gpu_event_elapsed(device, from, to, &ms, &err), IRON_E_STATE, &err);
+    assert_ok(iron__gpu_clear(queue, b, 0, 64 * 4, &err), &err);
     assert_ok(launch_on(queue, "busy", 1, 64, args, 2, &err), &err); /* PoCL builds it here */
-    assert_ok(OPS->queue->wait(queue, &err), &err);
+    assert_ok(iron__gpu_queue_wait(queue, &err), &err);
     for (int k = 0; k < 100 && status == IRON_OK && ms <= 0.1 * wall; k++) {
         status = time_busy(from, to, args, &ms, &wall, &err);
         assert_true(status != IRON_OK || ms < 1.05 * wall);
@@ -358,7 +358,7 @@ static void event_times(void **state) {
 }
 
 static void wrapped_queues(void **state) {
-    const iron__opencl_library *library;
+    const iron__opencl_library *library = &the_library;
     iron__gpu_queue *q = NULL;
     iron__cl_context *context, *foreign;
     iron__cl_queue *native;
@@ -367,7 +367,7 @@ static void wrapped_queues(void **state) {
 
     (void)state;
     NEED_DEVICE();
-    assert_ok(get_library(&library, &err), &err);
+    assert_ok(need_library(&err), &err);
     assert_refused(iron__gpu_queue_wrap(device, 0, &q, &err), IRON_E_ARG, &err);
     assert_null(q);
     context = (iron__cl_context *)OPS->context(device);
@@ -376,15 +376,15 @@ static void wrapped_queues(void **state) {
     assert_ok(iron__gpu_queue_wrap(device, (uintptr_t)native, &q, &err), &err);
     assert_true(q->is_borrowed && q->native == (uintptr_t)native && q->device == device);
     library->api.clReleaseCommandQueue(native); /* the wrapper retains it */
-    assert_ok(OPS->queue->wait(q, &err), &err);
+    assert_ok(iron__gpu_queue_wait(q, &err), &err);
     { /* a queue without profiling works, but has no times */
         iron__gpu_event *event;
         double ms;
 
         assert_ok(iron__gpu_event_create(device, &event, &err), &err);
-        assert_ok(OPS->queue->event_record(q, event, &err), &err);
-        assert_ok(OPS->queue->event_wait(event, &err), &err);
-        assert_refused(OPS->queue->event_elapsed(event, event, &ms, &err), IRON_E_UNSUPPORTED,
+        assert_ok(iron__gpu_event_record(q, event, &err), &err);
+        assert_ok(iron__gpu_event_wait(device, event, &err), &err);
+        assert_refused(iron__gpu_event_elapsed(device, event, event, &ms, &err), IRON_E_UNSUPPORTED,
                        &err);
         iron__gpu_event_destroy(device, event);
     }
@@ -469,13 +469,13 @@ static void kernel_resources(void **state) {
         uint32_t got = 0;
 
         assert_string_equal(kernels[k % 2]->name, "twice");
-        assert_ok(OPS->program->kernel_resources(device, kernels[k % 2], 8, 128, &resources, &err),
+        assert_ok(iron__gpu_kernel_resources(device, kernels[k % 2], 8, 128, &resources, &err),
                   &err);
         assert_int_equal(resources.local_bytes, k % 2 ? 0 : 8 * 4 + 128);
         assert_true(resources.registers == 0 && resources.spill_bytes == 0 &&
                     resources.groups == 0);
         assert_true(resources.occupancy == 0);
-        assert_ok(OPS->program->launch(queue, &launch, &err), &err);
+        assert_ok(iron__gpu_run(queue, &launch, &err), &err);
         copy_out(b, 0, &got, sizeof got);
         assert_int_equal(got, 42);
     }
@@ -510,14 +510,14 @@ static iron_status launch_total(const iron__gpu_arg *args, uint32_t groups, iron
     iron__gpu_launch launch = {.groups = {groups}, .threads = {64}, .args = args, .arg_count = 4};
 
     assert_ok(iron__gpu_kernel_find(program->device, program, "total", &launch.kernel, err), err);
-    return OPS->program->launch(queue, &launch, err);
+    return iron__gpu_run(queue, &launch, err);
 }
 
 static void copy_in(const void *from, iron__gpu_buffer *to, size_t offset, size_t bytes) {
     iron_error err;
 
     assert_ok(
-        OPS->queue->copy(
+        iron__gpu_copy_bytes(
             queue,
             &(iron__gpu_copy){.from_host = from, .to = to, .to_offset = offset, .bytes = bytes},
             &err),
@@ -532,7 +532,7 @@ static uint32_t total_of(const iron__gpu_buffer *from, uint64_t first, uint64_t 
     uint32_t got;
     iron_error err;
 
-    assert_ok(OPS->queue->clear(queue, sum, 0, 4, &err), &err);
+    assert_ok(iron__gpu_clear(queue, sum, 0, 4, &err), &err);
     assert_ok(launch_total(args, (uint32_t)(count + 63) / 64, &err), &err);
     copy_out(sum, 0, &got, sizeof got);
     iron__gpu_buffer_destroy(sum);
@@ -560,17 +560,17 @@ static void copies_at_offsets(void **state) {
         memset(want, 0, N);
         memcpy(want + to, in + from, bytes);
         copy_in(in, a, 0, N);
-        assert_ok(OPS->queue->clear(queue, b, 0, N, &err), &err);
+        assert_ok(iron__gpu_clear(queue, b, 0, N, &err), &err);
         iron__gpu_copy copy = {
             .from = a, .to = b, .from_offset = from, .to_offset = to, .bytes = bytes};
-        assert_ok(OPS->queue->copy(queue, &copy, &err), &err);
+        assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
         memset(out, 0xEE, N);
         copy_out(b, to, out + to, N - to);
         assert_memory_equal(out + to, want + to, N - to);
         /* offsets in host memory count from its address */
         copy = (iron__gpu_copy){
             .from_host = in, .to = b, .from_offset = from, .to_offset = to, .bytes = bytes};
-        assert_ok(OPS->queue->copy(queue, &copy, &err), &err);
+        assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
         copy_out(b, 0, out, N);
         assert_memory_equal(out, want, N);
     }
@@ -588,11 +588,11 @@ static void clears(void **state) {
     NEED_DEVICE();
     b = buffer_of(IRON_GPU_MEMORY_DEVICE, sizeof in);
     copy_in(in, b, 0, sizeof in);
-    assert_ok(OPS->queue->clear(queue, b, 8, 12, &err), &err);
-    assert_ok(OPS->queue->clear(queue, b, 32, 0, &err), &err);
-    assert_refused(OPS->queue->clear(queue, b, 2, 4, &err), IRON_E_ARG, &err);
-    assert_refused(OPS->queue->clear(queue, b, 4, 5, &err), IRON_E_ARG, &err);
-    assert_refused(OPS->queue->clear(queue, b, 4, 32, &err), IRON_E_ARG, &err);
+    assert_ok(iron__gpu_clear(queue, b, 8, 12, &err), &err);
+    assert_ok(iron__gpu_clear(queue, b, 32, 0, &err), &err);
+    assert_refused(iron__gpu_clear(queue, b, 2, 4, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_clear(queue, b, 4, 5, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_clear(queue, b, 4, 32, &err), IRON_E_ARG, &err);
     copy_out(b, 0, out, sizeof out);
     assert_memory_equal(out, want, sizeof out);
     iron__gpu_buffer_destroy(b);
@@ -619,7 +619,7 @@ static void invalid_copies(void **state) {
         {.from = b, .to = b, .to_offset = 4, .bytes = 16},
     };
     for (size_t k = 0; k < COUNT(bad); k++)
-        assert_refused(OPS->queue->copy(queue, &bad[k], &err), IRON_E_ARG, &err);
+        assert_refused(iron__gpu_copy_bytes(queue, &bad[k], &err), IRON_E_ARG, &err);
     assert_says(&err, "CL_MEM_COPY_OVERLAP");
     iron__gpu_buffer_destroy(b);
 }
@@ -660,19 +660,19 @@ static void pinned_memory(void **state) {
     assert_non_null(tokens);
     for (uint32_t k = 0; k < N; k++)
         sum += tokens[k] = k * 2654435761u;
-    assert_ok(OPS->memory->host_begin(queue, pinned, &err), &err); /* nothing to do */
-    assert_ok(OPS->memory->host_end(queue, pinned, &err), &err);
+    assert_ok(iron__gpu_host_begin(queue, pinned, &err), &err); /* nothing to do */
+    assert_ok(iron__gpu_host_end(queue, pinned, &err), &err);
     assert_ptr_equal(pinned->host, tokens);
     iron__gpu_copy copy = {.from = pinned, .to = b, .from_offset = 4, .bytes = (N - 1) * 4};
-    assert_ok(OPS->queue->copy(queue, &copy, &err), &err);
+    assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
     assert_int_equal(total_of(b, 0, N - 1), sum - tokens[0]);
     memset(tokens, 0, N * 4);
     copy = (iron__gpu_copy){.from = b, .to = pinned, .bytes = (N - 1) * 4};
-    assert_ok(OPS->queue->copy(queue, &copy, &err), &err);
-    assert_ok(OPS->queue->wait(queue, &err), &err);
+    assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
+    assert_ok(iron__gpu_queue_wait(queue, &err), &err);
     for (uint32_t k = 0; k + 1 < N; k++)
         assert_int_equal(tokens[k], (k + 1) * 2654435761u);
-    assert_refused(OPS->queue->clear(queue, pinned, 0, 4, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_clear(queue, pinned, 0, 4, &err), IRON_E_ARG, &err);
     iron__gpu_buffer_destroy(pinned);
     iron__gpu_buffer_destroy(b);
 }
@@ -693,8 +693,8 @@ static void alternate_host_and_kernel(iron__gpu_memory memory) {
     for (uint32_t round = 1; round < 4; round++) {
         uint32_t *tokens, sum = 0;
 
-        assert_refused(OPS->memory->host_end(queue, shared, &err), IRON_E_STATE, &err);
-        assert_ok(OPS->memory->host_begin(queue, shared, &err), &err);
+        assert_refused(iron__gpu_host_end(queue, shared, &err), IRON_E_STATE, &err);
+        assert_ok(iron__gpu_host_begin(queue, shared, &err), &err);
         tokens = shared->host;
         assert_non_null(tokens);
         /* only part of it: the rest stays from the last round */
@@ -703,10 +703,10 @@ static void alternate_host_and_kernel(iron__gpu_memory memory) {
                 tokens[k] = k * round * 40503u;
             sum += tokens[k];
         }
-        assert_refused(OPS->memory->host_begin(queue, shared, &err), IRON_E_STATE, &err);
+        assert_refused(iron__gpu_host_begin(queue, shared, &err), IRON_E_STATE, &err);
         assert_refused(launch_total(args, 1, &err), IRON_E_STATE, &err);
-        assert_refused(OPS->queue->clear(queue, shared, 0, 4, &err), IRON_E_STATE, &err);
-        assert_ok(OPS->memory->host_end(queue, shared, &err), &err);
+        assert_refused(iron__gpu_clear(queue, shared, 0, 4, &err), IRON_E_STATE, &err);
+        assert_ok(iron__gpu_host_end(queue, shared, &err), &err);
         assert_null(shared->host);
         assert_int_equal(total_of(shared, 0, N), sum);
         assert_int_equal(total_of(shared, 0, N), sum);
@@ -715,21 +715,21 @@ static void alternate_host_and_kernel(iron__gpu_memory memory) {
     assert_int_equal(few[0], 4 * 2 * 40503u);
     copy_in(few, shared, 0, sizeof few);
     assert_int_equal(total_of(shared, 0, 1), few[0]);
-    assert_ok(OPS->queue->clear(queue, shared, 4, 8, &err), &err);
+    assert_ok(iron__gpu_clear(queue, shared, 4, 8, &err), &err);
     assert_int_equal(total_of(shared, 0, 4), few[0] + few[3]);
     /* to and from device memory */
     iron__gpu_copy copy = {.from = shared, .to = b, .from_offset = 12, .to_offset = 4, .bytes = 4};
-    assert_ok(OPS->queue->copy(queue, &copy, &err), &err);
+    assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
     assert_int_equal(total_of(b, 1, 1), few[3]);
     copy = (iron__gpu_copy){.from = b, .to = shared, .from_offset = 4, .to_offset = 4, .bytes = 4};
-    assert_ok(OPS->queue->copy(queue, &copy, &err), &err);
+    assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
     assert_int_equal(total_of(shared, 1, 1), few[3]);
     copy = (iron__gpu_copy){.from = shared, .to = shared, .to_offset = 4000, .bytes = 16};
-    assert_ok(OPS->queue->copy(queue, &copy, &err), &err);
+    assert_ok(iron__gpu_copy_bytes(queue, &copy, &err), &err);
     assert_int_equal(total_of(shared, 1000, 4), total_of(shared, 0, 4));
     iron__gpu_buffer_destroy(b);
     /* destroyed while the host has access */
-    assert_ok(OPS->memory->host_begin(queue, shared, &err), &err);
+    assert_ok(iron__gpu_host_begin(queue, shared, &err), &err);
     iron__gpu_buffer_destroy(shared);
 }
 
@@ -741,9 +741,9 @@ static void mapped_memory(void **state) {
     NEED_DEVICE();
     alternate_host_and_kernel(IRON_GPU_MEMORY_MAPPED);
     b = buffer_of(IRON_GPU_MEMORY_DEVICE, 64);
-    assert_refused(OPS->memory->host_begin(queue, b, &err), IRON_E_ARG, &err);
-    assert_refused(OPS->memory->host_end(queue, b, &err), IRON_E_ARG, &err);
-    assert_refused(OPS->queue->prefetch(queue, b, 64, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_host_begin(queue, b, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_host_end(queue, b, &err), IRON_E_ARG, &err);
+    assert_refused(iron__gpu_prefetch(queue, b, 64, &err), IRON_E_ARG, &err);
     iron__gpu_buffer_destroy(b);
 }
 
@@ -768,16 +768,16 @@ static void managed_memory(void **state) {
                    IRON_E_NOMEM, &err);
     b = buffer_of(IRON_GPU_MEMORY_MANAGED, 4096);
     if (!device->info.lacks[IRON_GPU_UVM_PREFETCH][0]) {
-        assert_ok(OPS->queue->prefetch(queue, b, 4096, &err), &err);
-        assert_ok(OPS->queue->prefetch(queue, b, 0, &err), &err);
-        assert_refused(OPS->queue->prefetch(queue, b, 4097, &err), IRON_E_ARG, &err);
-        assert_ok(OPS->queue->wait(queue, &err), &err);
+        assert_ok(iron__gpu_prefetch(queue, b, 4096, &err), &err);
+        assert_ok(iron__gpu_prefetch(queue, b, 0, &err), &err);
+        assert_refused(iron__gpu_prefetch(queue, b, 4097, &err), IRON_E_ARG, &err);
+        assert_ok(iron__gpu_queue_wait(queue, &err), &err);
     }
     iron__gpu_buffer_destroy(b);
 }
 
 static void wrapped_buffers(void **state) {
-    const iron__opencl_library *library;
+    const iron__opencl_library *library = &the_library;
     iron__cl_context *foreign;
     iron__gpu_buffer *b = NULL;
     iron__cl_memory *memory;
@@ -787,7 +787,7 @@ static void wrapped_buffers(void **state) {
 
     (void)state;
     NEED_DEVICE();
-    assert_ok(get_library(&library, &err), &err);
+    assert_ok(need_library(&err), &err);
     memory = library->api.clCreateBuffer((iron__cl_context *)OPS->context(device),
                                          IRON_CL_MEM_READ_WRITE, 16, NULL, &code);
     assert_int_equal(code, 0);

@@ -87,15 +87,13 @@ static int remove_folder(void **state) {
 }
 
 static int set_up(void **state) {
-    const iron__opencl_library *library;
-
     (void)state;
     contexts_made = contexts_released = builds = programs_taken = programs_released = 0;
     fail_code = IRON_CL_OUT_OF_RESOURCES;
     reason = (iron_error){.status = IRON_OK};
-    if (get_library(&library, &reason) != IRON_OK)
+    if (need_library(&reason) != IRON_OK)
         return 0;
-    api = (iron__opencl_api *)&library->api;
+    api = &the_library.api;
     real = *api;
     api->clCreateContext = count_context;
     api->clReleaseContext = count_context_release;
@@ -146,8 +144,8 @@ static void crash(iron__gpu_device *device) {
     iron_error err;
 
     api->clFinish = fail_finish;
-    assert_refused(OPS->queue->wait(iron__opencl_device_of(device)->memory_queue, &err), IRON_E_IO,
-                   &err);
+    assert_refused(iron__gpu_queue_wait(iron__opencl_device_of(device)->memory_queue, &err),
+                   IRON_E_IO, &err);
     api->clFinish = real.clFinish;
     assert_int_equal(device->failure.status, IRON_E_IO);
 }

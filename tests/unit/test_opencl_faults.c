@@ -176,7 +176,7 @@ static void codes_that_mark_the_device(void **state) {
     for (size_t k = 0; k < COUNT(rows); k++) {
         fail_code = rows[k].code;
         api->clFinish = fail_finish;
-        assert_refused(OPS->queue->wait(queue, &err), rows[k].status, &err);
+        assert_refused(iron__gpu_queue_wait(queue, &err), rows[k].status, &err);
         api->clFinish = real.clFinish;
         assert_says(&err, "opencl: clFinish failed: ");
         assert_says(&err, rows[k].name);
@@ -186,7 +186,7 @@ static void codes_that_mark_the_device(void **state) {
             assert_marked(&err);
         assert_unmarked();
         api->clEnqueueFillBuffer = fail_fill;
-        assert_refused(OPS->queue->clear(queue, b, 0, 64, &err), rows[k].status, &err);
+        assert_refused(iron__gpu_clear(queue, b, 0, 64, &err), rows[k].status, &err);
         api->clEnqueueFillBuffer = real.clEnqueueFillBuffer;
         assert_says(&err, rows[k].name);
         if (rows[k].enqueuing_marks)
@@ -202,7 +202,7 @@ static void first_error_stays(void **state) {
     (void)state;
     NEED_DEVICE();
     api->clFinish = fail_finish;
-    assert_int_equal(OPS->queue->wait(queue, NULL), IRON_E_IO);
+    assert_int_equal(iron__gpu_queue_wait(queue, NULL), IRON_E_IO);
     fail_code = IRON_CL_DEVICE_NOT_AVAILABLE;
     assert_refused(OPS->queue->wait(queue, &err), IRON_E_IO, &err);
     assert_int_equal(err.native, IRON_CL_DEVICE_NOT_AVAILABLE);
@@ -218,22 +218,24 @@ static void event_errors(void **state) {
     NEED_DEVICE();
     assert_ok(iron__gpu_event_create(device, &event, &err), &err);
     api->clFlush = fail_finish;
-    assert_refused(OPS->queue->event_record(queue, event, &err), IRON_E_IO, &err);
+    assert_refused(iron__gpu_event_record(queue, event, &err), IRON_E_IO, &err);
     assert_unmarked();
     api->clFlush = real.clFlush;
-    assert_ok(OPS->queue->event_record(queue, event, &err), &err);
-    assert_ok(OPS->queue->event_wait(event, &err), &err);
+    assert_ok(iron__gpu_event_record(queue, event, &err), &err);
+    assert_ok(iron__gpu_event_wait(device, event, &err), &err);
     api->clGetEventProfilingInfo = fail_profiling_info;
     fail_code = IRON_CL_PROFILING_INFO_NOT_AVAILABLE;
-    assert_refused(OPS->queue->event_elapsed(event, event, &ms, &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(iron__gpu_event_elapsed(device, event, event, &ms, &err), IRON_E_UNSUPPORTED,
+                   &err);
     assert_says(&err, "CL_PROFILING_INFO_NOT_AVAILABLE");
     fail_code = IRON_CL_SUCCESS; /* but the time is 0 */
-    assert_refused(OPS->queue->event_elapsed(event, event, &ms, &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(iron__gpu_event_elapsed(device, event, event, &ms, &err), IRON_E_UNSUPPORTED,
+                   &err);
     assert_true(ms == 0);
     assert_unmarked();
     api->clWaitForEvents = fail_wait_for_events;
     fail_code = IRON_CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
-    assert_refused(OPS->queue->event_wait(event, &err), IRON_E_IO, &err);
+    assert_refused(iron__gpu_event_wait(device, event, &err), IRON_E_IO, &err);
     assert_marked(&err);
     iron__gpu_event_destroy(device, event);
 }
@@ -295,11 +297,11 @@ static void host_access_errors(void **state) {
     assert_ok(iron__gpu_buffer_create(device, IRON_GPU_MEMORY_MAPPED, 64, &b, &err), &err);
     fail_code = IRON_CL_MAP_FAILURE;
     api->clEnqueueMapBuffer = fail_map;
-    assert_refused(OPS->memory->host_begin(queue, b, &err), IRON_E_NOMEM, &err);
+    assert_refused(iron__gpu_host_begin(queue, b, &err), IRON_E_NOMEM, &err);
     assert_null(b->host);
     assert_unmarked();
     fail_code = IRON_CL_OUT_OF_RESOURCES; /* it waited for a crashed kernel */
-    assert_refused(OPS->memory->host_begin(queue, b, &err), IRON_E_IO, &err);
+    assert_refused(iron__gpu_host_begin(queue, b, &err), IRON_E_IO, &err);
     assert_null(b->host);
     assert_marked(&err);
     iron__gpu_buffer_destroy(b);
@@ -362,7 +364,7 @@ static void device_and_queue_errors(void **state) {
     }
     api->clCreateCommandQueueWithProperties = NULL; /* the older function works too */
     assert_ok(iron__gpu_queue_create(device, &q, &err), &err);
-    assert_ok(OPS->queue->wait(q, &err), &err);
+    assert_ok(iron__gpu_queue_wait(q, &err), &err);
     iron__gpu_queue_destroy(q);
 }
 

@@ -50,38 +50,32 @@ static const iron__gpu_symbol driver_symbols[] = {
 #undef MAY
 };
 
-static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    bool is_tried;
-    void *library;
-    iron__cuda_driver driver;
-    iron_error failure; /* IRON_OK: the driver can be used */
-} loaded_driver;
+static iron__gpu_once driver_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__cuda_driver the_driver;
+static void *driver_library;
 
-void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code, char *text,
-                           size_t size) {
+iron__cuda_text iron__cuda_error_text(iron__cu_result code) {
     const char *name = NULL, *description = NULL;
+    iron__cuda_text t;
 
-    if (driver->cuGetErrorName(code, &name) != IRON_CUDA_SUCCESS || !name) {
-        snprintf(text, size, "CUDA error %d", code);
-        return;
+    if (the_driver.cuGetErrorName(code, &name) != IRON_CUDA_SUCCESS || !name) {
+        snprintf(t.text, sizeof t.text, "CUDA error %d", code);
+        return t;
     }
-    if (driver->cuGetErrorString(code, &description) != IRON_CUDA_SUCCESS || !description)
+    if (the_driver.cuGetErrorString(code, &description) != IRON_CUDA_SUCCESS || !description)
         description = "no text";
-    snprintf(text, size, "%s (%.80s)", name, description);
+    snprintf(t.text, sizeof t.text, "%s (%.80s)", name, description);
+    return t;
 }
 
-static iron_status fail_at(const iron__cuda_driver *driver, const char *function,
-                           iron__cu_result code, iron_error *err) {
-    char text[160];
-
-    iron__cuda_error_text(driver, code, text, sizeof text);
+static iron_status fail_at(const char *function, iron__cu_result code, iron_error *err) {
     return iron__fail(err, IRON_E_UNSUPPORTED, code,
                       "cuda: %s failed: %s; check nvidia-smi and CUDA_VISIBLE_DEVICES", function,
-                      text);
+                      iron__cuda_error_text(code).text);
 }
 
-static iron_status check_version(iron__cuda_driver *driver, const char *missing, iron_error *err) {
+static iron_status check_version(const char *missing, iron_error *err) {
+    iron__cuda_driver *driver = &the_driver;
     char version[32] = "of unknown version";
     iron__cu_result code = IRON_CUDA_ERROR_UNKNOWN;
 
@@ -94,7 +88,7 @@ static iron_status check_version(iron__cuda_driver *driver, const char *missing,
                  "cuda: the driver (%s) is too old: it has no %s; update the NVIDIA driver",
                  version, missing);
     if (code != IRON_CUDA_SUCCESS)
-        return fail_at(driver, "cuDriverGetVersion", code, err);
+        return fail_at("cuDriverGetVersion", code, err);
     IRON_FAIL_IF(driver->version < IRON_CUDA_VERSION_MIN, err, IRON_E_UNSUPPORTED,
                  "cuda: the driver (%s) is too old: at least CUDA %d.%d is needed; "
                  "update the NVIDIA driver",
@@ -102,43 +96,30 @@ static iron_status check_version(iron__cuda_driver *driver, const char *missing,
     return IRON_OK;
 }
 
-static iron_status load_driver(iron__cuda_driver *driver, void **library, iron_error *err) {
+static iron_status load_driver(iron_error *err) {
     iron__gpu_library l =
         iron__gpu_library_open("IRON_CUDA_LIBRARY", "libcuda.so.1", driver_symbols,
-                               sizeof driver_symbols / sizeof driver_symbols[0], driver);
+                               sizeof driver_symbols / sizeof driver_symbols[0], &the_driver);
     iron__cu_result code;
     iron_status status;
 
     IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
                  "cuda: no driver: %.150s; install the NVIDIA driver%s", l.fault,
                  l.is_named ? " or unset IRON_CUDA_LIBRARY" : "");
-    status = check_version(driver, l.missing, err);
+    status = check_version(l.missing, err);
     if (status != IRON_OK) {
         dlclose(l.handle);
         return status;
     }
-    *library = l.handle;
-    code = driver->cuInit(0);
-    return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_at(driver, "cuInit", code, err);
+    driver_library = l.handle;
+    code = the_driver.cuInit(0);
+    return code == IRON_CUDA_SUCCESS ? IRON_OK : fail_at("cuInit", code, err);
 }
 
-/* Loads and initialises the driver at the first call. IRON_E_UNSUPPORTED with the reason if it
- * cannot be used, the same at every call. Thread-safe. *out stays valid. */
-static iron_status get_driver(const iron__cuda_driver **out, iron_error *err) {
-    iron_status status;
-
-    *out = NULL;
-    pthread_mutex_lock(&driver_lock);
-    if (!loaded_driver.is_tried)
-        load_driver(&loaded_driver.driver, &loaded_driver.library, &loaded_driver.failure);
-    loaded_driver.is_tried = true;
-    status = loaded_driver.failure.status;
-    if (status == IRON_OK)
-        *out = &loaded_driver.driver;
-    else if (err)
-        *err = loaded_driver.failure;
-    pthread_mutex_unlock(&driver_lock);
-    return status;
+/* Loads and initialises the_driver at the first call. IRON_E_UNSUPPORTED with the reason if it
+ * cannot be used, the same at every call. */
+static iron_status need_driver(iron_error *err) {
+    return iron__gpu_once_get(&driver_once, load_driver, err);
 }
 
 typedef struct nvml_functions {
@@ -173,26 +154,21 @@ static const struct {
     {IRON_NVML_IDLE, false, "idle"},
 };
 
-static pthread_mutex_t nvml_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    bool is_tried;
-    void *library;
-    nvml_functions nvml;
-    iron_error failure; /* IRON_OK: the library can be used */
-} loaded_nvml;
+static iron__gpu_once nvml_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static nvml_functions the_nvml;
+static void *nvml_library;
 
-static iron_status nvml_fail(const nvml_functions *nvml, const char *function, int code,
-                             iron_error *err) {
-    const char *text = nvml->nvmlErrorString(code);
+static iron_status nvml_fail(const char *function, int code, iron_error *err) {
+    const char *text = the_nvml.nvmlErrorString(code);
 
     return iron__fail(err, IRON_E_UNSUPPORTED, code, "nvml: %s failed: %.120s", function,
                       text ? text : "no text");
 }
 
-static iron_status load_nvml(nvml_functions *nvml, void **library, iron_error *err) {
+static iron_status load_nvml(iron_error *err) {
     iron__gpu_library l =
         iron__gpu_library_open("IRON_NVML_LIBRARY", "libnvidia-ml.so.1", nvml_symbols,
-                               sizeof nvml_symbols / sizeof nvml_symbols[0], nvml);
+                               sizeof nvml_symbols / sizeof nvml_symbols[0], &the_nvml);
     int code;
 
     IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED, "nvml: no library: %.150s", l.fault);
@@ -201,44 +177,26 @@ static iron_status load_nvml(nvml_functions *nvml, void **library, iron_error *e
         return iron__fail(err, IRON_E_UNSUPPORTED, 0,
                           "nvml: %.120s has no %s; update the NVIDIA driver", l.path, l.missing);
     }
-    *library = l.handle;
-    code = nvml->nvmlInit_v2();
-    return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail(nvml, "nvmlInit_v2", code, err);
-}
-
-static iron_status get_nvml(const nvml_functions **out, iron_error *err) {
-    iron_status status;
-
-    pthread_mutex_lock(&nvml_lock);
-    if (!loaded_nvml.is_tried)
-        load_nvml(&loaded_nvml.nvml, &loaded_nvml.library, &loaded_nvml.failure);
-    loaded_nvml.is_tried = true;
-    status = loaded_nvml.failure.status;
-    *out = &loaded_nvml.nvml;
-    if (status != IRON_OK && err)
-        *err = loaded_nvml.failure;
-    pthread_mutex_unlock(&nvml_lock);
-    return status;
+    nvml_library = l.handle;
+    code = the_nvml.nvmlInit_v2();
+    return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail("nvmlInit_v2", code, err);
 }
 
 /* Fills d->nvml. */
-static iron_status find_card(const nvml_functions *nvml, iron__cuda_device *d, iron_error *err) {
-    char bus[32] = "", text[160];
+static iron_status find_card(iron__cuda_device *d, iron_error *err) {
+    char bus[32] = "";
     int code;
 
     if (d->nvml)
         return IRON_OK;
     code = d->driver->cuDeviceGetPCIBusId(bus, (int)sizeof bus, d->ordinal);
-    if (code != IRON_CUDA_SUCCESS) {
-        iron__cuda_error_text(d->driver, code, text, sizeof text);
-        return iron__fail(err, IRON_E_UNSUPPORTED, code, "cuda: cuDeviceGetPCIBusId failed: %s",
-                          text);
-    }
-    code = nvml->nvmlDeviceGetHandleByPciBusId_v2(bus, &d->nvml);
+    if (code != IRON_CUDA_SUCCESS)
+        return fail_at("cuDeviceGetPCIBusId", code, err);
+    code = the_nvml.nvmlDeviceGetHandleByPciBusId_v2(bus, &d->nvml);
     if (code == IRON_NVML_SUCCESS)
         return IRON_OK;
     d->nvml = NULL;
-    return nvml_fail(nvml, "nvmlDeviceGetHandleByPciBusId_v2", code, err);
+    return nvml_fail("nvmlDeviceGetHandleByPciBusId_v2", code, err);
 }
 
 static void describe_reasons(unsigned long long reasons, iron__gpu_clocks *out) {
@@ -258,14 +216,14 @@ static void describe_reasons(unsigned long long reasons, iron__gpu_clocks *out) 
 
 static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
-    const nvml_functions *nvml = NULL;
+    const nvml_functions *nvml = &the_nvml;
     unsigned long long reasons = 0;
     unsigned core = 0, memory = 0, value = 0;
     int core_code, memory_code, reasons_code = IRON_NVML_ERROR_NOT_SUPPORTED;
 
     memset(out, 0, sizeof *out);
-    IRON_TRY(get_nvml(&nvml, err));
-    IRON_TRY(find_card(nvml, d, err));
+    IRON_TRY(iron__gpu_once_get(&nvml_once, load_nvml, err));
+    IRON_TRY(find_card(d, err));
     core_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_SM, &core);
     memory_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_MEMORY, &memory);
     /* the function has a newer and an older name */
@@ -274,7 +232,7 @@ static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out
     else if (nvml->nvmlDeviceGetCurrentClocksThrottleReasons)
         reasons_code = nvml->nvmlDeviceGetCurrentClocksThrottleReasons(d->nvml, &reasons);
     if (core_code && memory_code && reasons_code)
-        return nvml_fail(nvml, "nvmlDeviceGetClockInfo", core_code, err);
+        return nvml_fail("nvmlDeviceGetClockInfo", core_code, err);
     out->core_mhz = core_code ? 0 : core;
     out->memory_mhz = memory_code ? 0 : memory;
     describe_reasons(reasons_code ? 0 : reasons, out);
@@ -332,36 +290,30 @@ static const error_class *classify(iron__cu_result code) {
 }
 
 /* Fills err before there is a device to mark. */
-static iron_status report(const iron__cuda_driver *driver, iron_error *err, const char *function,
-                          iron__cu_result code) {
+static iron_status report(iron_error *err, const char *function, iron__cu_result code) {
     const error_class *c = classify(code);
-    char text[160];
 
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
-    iron__cuda_error_text(driver, code, text, sizeof text);
-    return iron__fail(err, c->status, code, "cuda: %s failed: %s; %s", function, text,
+    return iron__fail(err, c->status, code, "cuda: %s failed: %s; %s", function,
+                      iron__cuda_error_text(code).text,
                       c->advice ? c->advice : "rebuild with IRON_CUDA_ARCHS for this card");
 }
 
 iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const char *function,
                              iron__cu_result code) {
     const error_class *c = classify(code);
+    unsigned arch = device->base.info.version / 10;
     iron_error own;
 
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
-    if (c->advice) {
-        report(device->driver, &own, function, code);
-    } else {
-        unsigned arch = device->base.info.version / 10;
-        char text[160];
-
-        iron__cuda_error_text(device->driver, code, text, sizeof text);
+    if (c->advice)
+        report(&own, function, code);
+    else
         iron__fail(&own, c->status, code,
                    "cuda: %s failed: %s: no code for sm_%u; rebuild with IRON_CUDA_ARCHS=%u",
-                   function, text, arch, arch);
-    }
+                   function, iron__cuda_error_text(code).text, arch, arch);
     /* The first error is the cause, later ones its consequences. */
     if (c == &sticky && device->base.failure.status == IRON_OK)
         device->base.failure = own;
@@ -370,32 +322,29 @@ iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const c
     return own.status;
 }
 
-iron_status iron__cuda_enter(iron__cuda_device *device, iron_error *err) {
-    return IRON_CU(device, err, cuCtxPushCurrent_v2, device->context);
+iron_status iron__cuda_enter(iron__gpu_device *device, iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(device);
+
+    return IRON_CU(d, err, cuCtxPushCurrent_v2, d->context);
 }
 
-iron_status iron__cuda_leave(iron__cuda_device *device, iron_status status, iron_error *err) {
+iron_status iron__cuda_leave(iron__gpu_device *device, iron_status status, iron_error *err) {
     iron__cu_context *popped = NULL;
-    iron_status left = IRON_CU(device, status == IRON_OK ? err : NULL, cuCtxPopCurrent_v2, &popped);
+    iron_status left = IRON_CU(iron__cuda_device_of(device), status == IRON_OK ? err : NULL,
+                               cuCtxPopCurrent_v2, &popped);
 
     return status == IRON_OK ? left : status;
 }
 
 static iron_status probe(size_t *count, iron_error *err) {
-    const iron__cuda_driver *driver = NULL;
     iron__cu_result code;
     int found = 0;
 
     *count = 0;
-    IRON_TRY(get_driver(&driver, err));
-    code = driver->cuDeviceGetCount(&found);
-    if (code != IRON_CUDA_SUCCESS) {
-        char text[160];
-
-        iron__cuda_error_text(driver, code, text, sizeof text);
-        return iron__fail(err, IRON_E_UNSUPPORTED, code,
-                          "cuda: cuDeviceGetCount failed: %s; check nvidia-smi", text);
-    }
+    IRON_TRY(need_driver(err));
+    code = the_driver.cuDeviceGetCount(&found);
+    if (code != IRON_CUDA_SUCCESS)
+        return fail_at("cuDeviceGetCount", code, err);
     IRON_FAIL_IF(found <= 0, err, IRON_E_UNSUPPORTED,
                  "cuda: no device; check nvidia-smi and CUDA_VISIBLE_DEVICES");
     *count = (size_t)found;
@@ -445,7 +394,7 @@ static void module_version(const char *line, char *version, size_t size) {
 
 #define MODULE_VERSION_FILE "/proc/driver/nvidia/version"
 
-static void describe_driver(const iron__cuda_driver *driver, char *text, size_t size) {
+static void describe_driver(char *text, size_t size) {
     FILE *file = fopen(MODULE_VERSION_FILE, "re");
     char line[256] = "", version[32];
 
@@ -454,12 +403,11 @@ static void describe_driver(const iron__cuda_driver *driver, char *text, size_t 
     if (file)
         fclose(file);
     module_version(line, version, sizeof version);
-    snprintf(text, size, "CUDA %d.%d%s%s", driver->version / 1000, driver->version % 1000 / 10,
-             version[0] ? ", driver " : "", version);
+    snprintf(text, size, "CUDA %d.%d%s%s", the_driver.version / 1000,
+             the_driver.version % 1000 / 10, version[0] ? ", driver " : "", version);
 }
 
-static void describe_lacks(const iron__cuda_driver *driver, const attributes *a,
-                           iron__gpu_info *info) {
+static void describe_lacks(const attributes *a, iron__gpu_info *info) {
     const size_t size = sizeof info->lacks[0];
 
     if (!a->has_managed) {
@@ -468,7 +416,7 @@ static void describe_lacks(const iron__cuda_driver *driver, const attributes *a,
     } else if (!a->has_concurrent_managed) {
         snprintf(info->lacks[IRON_GPU_UVM_PREFETCH], size,
                  "host and device cannot use managed memory at the same time");
-    } else if (!driver->cuMemPrefetchAsync_v2 && !driver->cuMemPrefetchAsync) {
+    } else if (!the_driver.cuMemPrefetchAsync_v2 && !the_driver.cuMemPrefetchAsync) {
         snprintf(info->lacks[IRON_GPU_UVM_PREFETCH], size, "the driver has no cuMemPrefetchAsync");
     }
     if (!a->maps_host)
@@ -476,29 +424,29 @@ static void describe_lacks(const iron__cuda_driver *driver, const attributes *a,
 }
 
 static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err) {
-    const iron__cuda_driver *driver = NULL;
+    const iron__cuda_driver *driver = &the_driver;
     iron__cu_device device = 0;
     size_t memory_bytes = 0;
     attributes a = {0};
     int count = 0;
 
     memset(info, 0, sizeof *info);
-    IRON_TRY(get_driver(&driver, err));
-    IRON_TRY(report(driver, err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
+    IRON_TRY(need_driver(err));
+    IRON_TRY(report(err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
     IRON_FAIL_IF(index >= (size_t)count, err, IRON_E_ARG,
                  "cuda: no device %zu; there are %d, counted from 0", index, count);
-    IRON_TRY(report(driver, err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
-    IRON_TRY(report(driver, err, "cuDeviceGetName",
+    IRON_TRY(report(err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
+    IRON_TRY(report(err, "cuDeviceGetName",
                     driver->cuDeviceGetName(info->name, sizeof info->name, device)));
-    IRON_TRY(report(driver, err, "cuDeviceTotalMem_v2",
-                    driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
+    IRON_TRY(
+        report(err, "cuDeviceTotalMem_v2", driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
     for (size_t k = 0; k < sizeof attribute_rows / sizeof attribute_rows[0]; k++) {
         int *value = (int *)(void *)((char *)&a + attribute_rows[k].offset);
 
-        IRON_TRY(report(driver, err, "cuDeviceGetAttribute",
+        IRON_TRY(report(err, "cuDeviceGetAttribute",
                         driver->cuDeviceGetAttribute(value, attribute_rows[k].attribute, device)));
     }
-    describe_driver(driver, info->driver, sizeof info->driver);
+    describe_driver(info->driver, sizeof info->driver);
     info->is_gpu = true;
     info->units = (uint32_t)a.units;
     info->group_threads_max = (uint32_t)a.threads_max;
@@ -516,7 +464,7 @@ static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err)
     /* Access windows are attributes of cuLaunchKernelEx. */
     if (driver->cuLaunchKernelEx && a.persisting_max > 0)
         info->persisting_bytes_max = (uint64_t)a.persisting_max;
-    describe_lacks(driver, &a, info);
+    describe_lacks(&a, info);
     return IRON_OK;
 }
 
@@ -549,17 +497,12 @@ static iron_status reserve(iron__cuda_device *d, size_t bytes, iron_error *err) 
 
 static iron_status cache_reserve(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
-    iron_status status;
 
-    IRON_TRY(iron__cuda_enter(d, err));
     if (bytes)
-        return iron__cuda_leave(d, reserve(d, (size_t)bytes, err), err);
-    status = IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0);
-    if (status == IRON_OK) {
-        d->reserved_bytes = 0;
-        status = IRON_CU(d, err, cuCtxResetPersistingL2Cache);
-    }
-    return iron__cuda_leave(d, status, err);
+        return reserve(d, (size_t)bytes, err);
+    IRON_TRY(IRON_CU(d, err, cuCtxSetLimit, IRON_CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0));
+    d->reserved_bytes = 0;
+    return IRON_CU(d, err, cuCtxResetPersistingL2Cache);
 }
 
 static void device_close(iron__gpu_device *device) {
@@ -567,25 +510,24 @@ static void device_close(iron__gpu_device *device) {
 
     if (!d)
         return;
-    if (d->driver && d->reserved_bytes)
-        cache_reserve(device, 0, NULL); /* other users may keep the context alive */
-    if (d->driver && d->context)
+    if (d->reserved_bytes)
+        iron__gpu_cache_reserve(device, 0, NULL); /* other users may keep the context alive */
+    if (d->context)
         d->driver->cuDevicePrimaryCtxRelease_v2(d->ordinal);
     iron__release(iron__allocator_default(), d);
 }
 
 static iron_status device_open(size_t index, iron__gpu_device **out, iron_error *err) {
-    const iron__cuda_driver *driver;
     iron__cuda_device *d;
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(get_driver(&driver, err));
+    IRON_TRY(need_driver(err));
     d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "a CUDA device", err);
     if (!d)
         return IRON_E_NOMEM;
     d->base.ops = &iron__cuda_ops;
-    d->driver = driver;
+    d->driver = &the_driver;
     status = describe(index, &d->base.info, err);
     if (status == IRON_OK)
         status = IRON_CU(d, err, cuDeviceGet, &d->ordinal, (int)index);
@@ -609,6 +551,8 @@ const iron__gpu_ops iron__cuda_ops = {
     .describe = describe,
     .device_open = device_open,
     .device_close = device_close,
+    .enter = iron__cuda_enter,
+    .leave = iron__cuda_leave,
     .context = context_of,
     .clocks = device_clocks,
     .cache_reserve = cache_reserve,

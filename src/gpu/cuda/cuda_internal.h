@@ -5,10 +5,8 @@
  *
  * Every entry of the backend runs in the device's primary context, which the process shares with
  * the CUDA runtime, so that pointers and streams of other libraries can be wrapped. The context is
- * pushed on entry and popped on exit: the caller's current context never changes. The usual form is
- *
- *     IRON_TRY(iron__cuda_enter(device, err));
- *     return iron__cuda_leave(device, IRON_CU(device, err, cuStreamSynchronize, stream), err);
+ * pushed by `enter` and popped by `leave` in the backend's table: the caller's current context
+ * never changes.
  */
 #ifndef IRON_GPU_CUDA_INTERNAL_H
 #define IRON_GPU_CUDA_INTERNAL_H
@@ -40,9 +38,12 @@ static inline iron__cu_pointer iron__cuda_address_of(const iron__gpu_buffer *buf
     return buffer->native + buffer->native_offset + offset;
 }
 
+typedef struct iron__cuda_text {
+    char text[160];
+} iron__cuda_text;
+
 /* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)". */
-void iron__cuda_error_text(const iron__cuda_driver *driver, iron__cu_result code, char *text,
-                           size_t size);
+iron__cuda_text iron__cuda_error_text(iron__cu_result code);
 
 /* Converts a result code to a status. On failure err is "cuda: FUNCTION failed: NAME (text);
  * advice", and an error that outlasts the call marks the device as failed. */
@@ -53,15 +54,14 @@ iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const c
 #define IRON_CU(device, err, function, ...)                                                        \
     iron__cuda_check((device), (err), #function, (device)->driver->function(__VA_ARGS__))
 
-iron_status iron__cuda_enter(iron__cuda_device *device, iron_error *err);
-/* Returns status, or the failure of leaving if status was IRON_OK. */
-iron_status iron__cuda_leave(iron__cuda_device *device, iron_status status, iron_error *err);
+iron_status iron__cuda_enter(iron__gpu_device *device, iron_error *err);
+iron_status iron__cuda_leave(iron__gpu_device *device, iron_status status, iron_error *err);
 
 /* Releases a handle, even if the context cannot be entered. A failure only marks the device. */
 #define IRON_CU_RELEASE(device, function, handle)                                                  \
     do {                                                                                           \
         iron_status entered_ = iron__cuda_enter((device), NULL);                                   \
-        IRON_CU(device, NULL, function, handle);                                                   \
+        IRON_CU(iron__cuda_device_of(device), NULL, function, handle);                             \
         if (entered_ == IRON_OK)                                                                   \
             iron__cuda_leave((device), IRON_OK, NULL);                                             \
     } while (0)

@@ -39,14 +39,12 @@ static size_t free_bytes(const iron__cuda_device *d, iron__gpu_memory memory) {
 
 static iron_status check_allocation(iron__cuda_device *d, const iron__gpu_buffer *buffer,
                                     const char *function, iron__cu_result code, iron_error *err) {
-    char text[160];
-
     if (code != IRON_CUDA_ERROR_OUT_OF_MEMORY)
         return iron__cuda_check(d, err, function, code);
-    iron__cuda_error_text(d->driver, code, text, sizeof text);
     return iron__fail(err, IRON_E_NOMEM, code,
                       "cuda: %s failed: %s: %zu bytes requested, %zu free%s; request less",
-                      function, text, buffer->bytes, free_bytes(d, buffer->memory),
+                      function, iron__cuda_error_text(code).text, buffer->bytes,
+                      free_bytes(d, buffer->memory),
                       is_host_memory(buffer->memory) ? " on the host" : " on the device");
 }
 
@@ -86,21 +84,16 @@ static iron_status allocate_host(iron__cuda_device *d, iron__gpu_buffer *buffer,
 
 static iron_status buffer_create(iron__gpu_buffer *buffer, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(buffer->device);
-    iron_status status;
 
-    IRON_FAIL_IF(buffer->bytes == 0, err, IRON_E_ARG,
-                 "cuda: a buffer of 0 bytes was requested; request at least 1");
-    IRON_TRY(iron__cuda_enter(d, err));
     if (is_host_memory(buffer->memory))
-        status = allocate_host(d, buffer, err);
+        IRON_TRY(allocate_host(d, buffer, err));
     else if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
-        status = allocate_managed(d, buffer, err);
+        IRON_TRY(allocate_managed(d, buffer, err));
     else
         /* Bulk copies read whole vectors of 16 bytes, so the last one must be whole. */
-        status = check_allocation(
+        IRON_TRY(check_allocation(
             d, buffer, "cuMemAlloc_v2",
-            d->driver->cuMemAlloc_v2(&buffer->native, (buffer->bytes + 15) / 16 * 16), err);
-    IRON_TRY(iron__cuda_leave(d, status, err));
+            d->driver->cuMemAlloc_v2(&buffer->native, (buffer->bytes + 15) / 16 * 16), err));
     IRON_FAIL_IF(buffer->native % IRON_GPU_ALIGNMENT != 0, err, IRON_E_UNSUPPORTED,
                  "cuda: the driver returned memory at 0x%zx, not a multiple of %u; update the "
                  "NVIDIA driver",
@@ -109,14 +102,12 @@ static iron_status buffer_create(iron__gpu_buffer *buffer, iron_error *err) {
 }
 
 static void buffer_destroy(iron__gpu_buffer *buffer) {
-    iron__cuda_device *d = iron__cuda_device_of(buffer->device);
-
     if (buffer->is_borrowed)
         return;
     if (is_host_memory(buffer->memory) && buffer->host)
-        IRON_CU_RELEASE(d, cuMemFreeHost, buffer->host);
+        IRON_CU_RELEASE(buffer->device, cuMemFreeHost, buffer->host);
     else if (buffer->native)
-        IRON_CU_RELEASE(d, cuMemFree_v2, buffer->native);
+        IRON_CU_RELEASE(buffer->device, cuMemFree_v2, buffer->native);
 }
 
 /* What the driver knows about an address. Unknown values stay as they were. */
@@ -161,16 +152,11 @@ static iron_status check_origin(iron__cuda_device *d, uintptr_t address, size_t 
 
 static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(buffer->device);
-    size_t bytes = buffer->bytes;
     origin o = {.ordinal = d->ordinal};
 
-    IRON_FAIL_IF(native == 0 || bytes == 0, err, IRON_E_ARG,
-                 "cuda: %zu bytes at 0x%zx are not a buffer; pass device memory", bytes,
-                 (size_t)native);
     IRON_FAIL_IF(native % 4 != 0, err, IRON_E_ARG,
                  "cuda: the address 0x%zx is not a multiple of 4; align it", (size_t)native);
-    IRON_TRY(iron__cuda_enter(d, err));
-    IRON_TRY(iron__cuda_leave(d, check_origin(d, native, bytes, &o, err), err));
+    IRON_TRY(check_origin(d, native, buffer->bytes, &o, err));
     /* Kernels load 16 bytes at a time; allocations start at multiples of 16. */
     buffer->native_offset = native % 16;
     buffer->native = native - buffer->native_offset;
@@ -187,19 +173,15 @@ static iron_status constant_find(iron__gpu_program *program, const char *name,
     iron__cuda_device *d = iron__cuda_device_of(program->device);
     size_t block_bytes = 0;
     iron__cu_result code;
-    iron_status status;
 
     buffer->is_borrowed = true;
-    IRON_TRY(iron__cuda_enter(d, err));
     code = d->driver->cuModuleGetGlobal_v2(&buffer->native, &block_bytes, program->native, name);
     if (code == IRON_CUDA_ERROR_NOT_FOUND)
-        status = iron__fail(err, IRON_E_ARG, code,
-                            "cuda: program '%s' has no constant memory '%.60s' "
-                            "(CUDA_ERROR_NOT_FOUND)",
-                            program->name, name);
-    else
-        status = iron__cuda_check(d, err, "cuModuleGetGlobal_v2", code);
-    IRON_TRY(iron__cuda_leave(d, status, err));
+        return iron__fail(err, IRON_E_ARG, code,
+                          "cuda: program '%s' has no constant memory '%.60s' "
+                          "(CUDA_ERROR_NOT_FOUND)",
+                          program->name, name);
+    IRON_TRY(iron__cuda_check(d, err, "cuModuleGetGlobal_v2", code));
     IRON_FAIL_IF(block_bytes < buffer->bytes, err, IRON_E_ARG,
                  "cuda: '%.60s' of program '%s' has %zu bytes, not %zu", name, program->name,
                  block_bytes, buffer->bytes);
@@ -215,8 +197,7 @@ static iron_status host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer, 
     if (buffer->memory != IRON_GPU_MEMORY_MANAGED ||
         d->base.info.lacks[IRON_GPU_UVM_PREFETCH][0] == '\0')
         return IRON_OK;
-    IRON_TRY(iron__cuda_enter(d, err));
-    return iron__cuda_leave(d, IRON_CU(d, err, cuCtxSynchronize), err);
+    return IRON_CU(d, err, cuCtxSynchronize);
 }
 
 /* cuPointerGetAttributes returns type 0 for ordinary memory. cuPointerGetAttribute would return an
@@ -233,13 +214,8 @@ static bool is_host_address(const iron__cuda_device *d, uintptr_t address) {
 static bool is_pinned(iron__gpu_device *device, const void *memory, size_t bytes) {
     iron__cuda_device *d = iron__cuda_device_of(device);
     uintptr_t first = (uintptr_t)memory;
-    bool result;
 
-    if (bytes == 0 || iron__cuda_enter(d, NULL) != IRON_OK)
-        return false;
-    result = is_host_address(d, first) && is_host_address(d, first + bytes - 1);
-    iron__cuda_leave(d, IRON_OK, NULL);
-    return result;
+    return is_host_address(d, first) && is_host_address(d, first + bytes - 1);
 }
 
 #define ELEMENT_BYTES sizeof(uint32_t)
@@ -265,8 +241,13 @@ static iron_status check_texture(iron__cuda_device *d, const iron__gpu_buffer *b
     return IRON_OK;
 }
 
-static iron_status make_texture(iron__cuda_device *d, const iron__gpu_buffer *buffer,
-                                uint64_t *handle, iron_error *err) {
+static void texture_destroy(iron__gpu_device *device, uint64_t handle) {
+    IRON_CU_RELEASE(device, cuTexObjectDestroy, handle);
+}
+
+static iron_status texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
+                                  iron_error *err) {
+    iron__cuda_device *d = iron__cuda_device_of(buffer->device);
     const iron__cu_resource resource = {
         .type = IRON_CU_RESOURCE_TYPE_LINEAR,
         .of.linear = {.start = iron__cuda_address_of(buffer, 0),
@@ -276,33 +257,13 @@ static iron_status make_texture(iron__cuda_device *d, const iron__gpu_buffer *bu
     const iron__cu_reading reading = {.flags = IRON_CU_TRSF_READ_AS_INTEGER};
     iron__cu_texture texture = 0;
 
+    IRON_FAIL_IF(!buffer->native || buffer->bytes < ELEMENT_BYTES, err, IRON_E_ARG,
+                 "cuda: a texture of %zu bytes of device memory; pass at least %zu",
+                 buffer->native ? buffer->bytes : 0, ELEMENT_BYTES);
     IRON_TRY(check_texture(d, buffer, err));
     IRON_TRY(IRON_CU(d, err, cuTexObjectCreate, &texture, &resource, &reading, NULL));
     *handle = texture;
     return IRON_OK;
-}
-
-static void texture_destroy(iron__gpu_device *device, uint64_t handle) {
-    if (handle)
-        IRON_CU_RELEASE(iron__cuda_device_of(device), cuTexObjectDestroy, handle);
-}
-
-static iron_status texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
-                                  iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(buffer->device);
-    iron_status status;
-
-    *handle = 0;
-    IRON_FAIL_IF(!buffer->native || buffer->bytes < ELEMENT_BYTES, err, IRON_E_ARG,
-                 "cuda: a texture of %zu bytes of device memory; pass at least %zu",
-                 buffer->native ? buffer->bytes : 0, ELEMENT_BYTES);
-    IRON_TRY(iron__cuda_enter(d, err));
-    status = iron__cuda_leave(d, make_texture(d, buffer, handle, err), err);
-    if (status != IRON_OK && *handle) {
-        texture_destroy(&d->base, *handle);
-        *handle = 0;
-    }
-    return status;
 }
 
 const iron__gpu_memory_ops iron__cuda_memory_ops = {

@@ -25,8 +25,6 @@
 
 #include <stdio.h>
 
-#define ARGS_MAX 16
-
 typedef struct iron__cuda_kernel {
     iron__gpu_kernel base;
     iron__cu_function *function;
@@ -38,7 +36,7 @@ static iron__cuda_kernel *kernel_of(const iron__gpu_kernel *kernel) {
 }
 
 static void unload(iron__gpu_program *program) {
-    IRON_CU_RELEASE(iron__cuda_device_of(program->device), cuModuleUnload, program->native);
+    IRON_CU_RELEASE(program->device, cuModuleUnload, program->native);
 }
 
 /* Converts the result of a function that may load code, naming the program in the message. */
@@ -59,29 +57,23 @@ static iron_status load(iron__gpu_program *program, const iron__gpu_image *image
                  IRON_E_UNSUPPORTED,
                  "cuda: this build has no CUDA kernels of '%s'; rebuild where nvcc is installed",
                  image->name);
-    IRON_TRY(iron__cuda_enter(d, err));
     status = check_load(program, "cuModuleLoadData",
                         d->driver->cuModuleLoadData(&module, image->machine_code), err);
     program->native = module;
-    return iron__cuda_leave(d, status, err);
+    return status;
 }
 
 static iron_status kernel_find(iron__gpu_program *program, iron__gpu_kernel *kernel,
                                iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(program->device);
-    iron__cu_result code;
-    iron_status status;
-
-    IRON_TRY(iron__cuda_enter(d, err));
-    code =
+    iron__cu_result code =
         d->driver->cuModuleGetFunction(&kernel_of(kernel)->function, program->native, kernel->name);
+
     if (code == IRON_CUDA_ERROR_NOT_FOUND)
-        status = iron__fail(err, IRON_E_ARG, code,
-                            "cuda: program '%s' has no kernel '%.60s' (CUDA_ERROR_NOT_FOUND)",
-                            program->name, kernel->name);
-    else
-        status = check_load(program, "cuModuleGetFunction", code, err);
-    return iron__cuda_leave(d, status, err);
+        return iron__fail(err, IRON_E_ARG, code,
+                          "cuda: program '%s' has no kernel '%.60s' (CUDA_ERROR_NOT_FOUND)",
+                          program->name, kernel->name);
+    return check_load(program, "cuModuleGetFunction", code, err);
 }
 
 /* Raises the kernel's limit on dynamic local memory. Needed before a launch uses more than what
@@ -131,18 +123,15 @@ static void get_occupancy(const iron__cuda_device *d, iron__cuda_kernel *kernel,
 
 /* Results are not checked: a missing value stays 0, and the next call that has to work reports an
  * error of earlier commands. */
-static iron_status kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *base,
-                                    uint32_t threads, size_t local_bytes, iron__gpu_resources *out,
-                                    iron_error *err) {
+static void kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *base,
+                             uint32_t threads, size_t local_bytes, iron__gpu_resources *out) {
     const iron__cuda_device *d = iron__cuda_device_of(device);
     iron__cuda_kernel *kernel = kernel_of(base);
     iron__cu_context *popped = NULL;
     uint32_t static_bytes = 0;
 
-    (void)err;
-    *out = (iron__gpu_resources){.registers = 0};
     if (d->driver->cuCtxPushCurrent_v2(d->context) != IRON_CUDA_SUCCESS)
-        return IRON_OK;
+        return;
     (void)get_attribute(d, kernel, IRON_CU_FUNC_ATTRIBUTE_NUM_REGS, &out->registers);
     (void)get_attribute(d, kernel, IRON_CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, &out->spill_bytes);
     if (get_attribute(d, kernel, IRON_CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, &static_bytes))
@@ -150,43 +139,16 @@ static iron_status kernel_resources(iron__gpu_device *device, const iron__gpu_ke
     if (local_bytes <= d->base.info.local_bytes_max && threads <= d->base.info.group_threads_max)
         get_occupancy(d, kernel, threads, local_bytes, out);
     (void)d->driver->cuCtxPopCurrent_v2(&popped);
-    return IRON_OK;
 }
 
 typedef struct request {
     iron__cu_launch_config config;
     iron__cu_launch_attribute attributes[3];
-    uintptr_t pointers[ARGS_MAX]; /* values of buffer arguments */
-    void *values[ARGS_MAX];       /* address of each argument */
+    uintptr_t pointers[IRON_GPU_ARGS_MAX]; /* values of buffer arguments */
+    void *values[IRON_GPU_ARGS_MAX];       /* address of each argument */
 } request;
 
-static iron_status fill_shape(const iron__cuda_device *d, const iron__gpu_launch *launch,
-                              iron__cu_launch_config *config, iron_error *err) {
-    const char *name = launch->kernel->name;
-    uint32_t groups_y = launch->groups[1] ? launch->groups[1] : 1;
-    uint32_t threads_y = launch->threads[1] ? launch->threads[1] : 1;
-    unsigned long long threads = (unsigned long long)launch->threads[0] * threads_y;
-
-    IRON_FAIL_IF(launch->groups[0] == 0 || launch->groups[0] > INT32_MAX || groups_y > UINT16_MAX,
-                 err, IRON_E_ARG,
-                 "cuda: kernel '%s' in %u x %u groups; use 1 to 2^31-1 x 1 to 65535", name,
-                 launch->groups[0], groups_y);
-    IRON_FAIL_IF(threads == 0 || threads > d->base.info.group_threads_max, err, IRON_E_ARG,
-                 "cuda: kernel '%s' with %llu threads per group; use 1 to %u", name, threads,
-                 d->base.info.group_threads_max);
-    config->grid_x = launch->groups[0];
-    config->grid_y = groups_y;
-    config->grid_z = 1;
-    config->block_x = launch->threads[0];
-    config->block_y = threads_y;
-    config->block_z = 1;
-    return IRON_OK;
-}
-
 static iron_status fill_arguments(const iron__gpu_launch *launch, request *r, iron_error *err) {
-    IRON_FAIL_IF(launch->arg_count > ARGS_MAX, err, IRON_E_ARG,
-                 "cuda: kernel '%s' with %zu arguments; the maximum is %d", launch->kernel->name,
-                 launch->arg_count, ARGS_MAX);
     for (size_t k = 0; k < launch->arg_count; k++) {
         const iron__gpu_arg *arg = &launch->args[k];
 
@@ -321,17 +283,18 @@ static iron_status submit(iron__cuda_device *d, const iron__cuda_kernel *kernel,
 static iron_status launch_kernel(iron__gpu_queue *queue, const iron__gpu_launch *launch,
                                  iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(queue->device);
-    request r = {.config = {.stream = iron__cuda_stream_of(queue)}};
-    iron_status status;
+    request r = {.config = {.grid_x = launch->groups[0],
+                            .grid_y = launch->groups[1],
+                            .grid_z = 1,
+                            .block_x = launch->threads[0],
+                            .block_y = launch->threads[1],
+                            .block_z = 1,
+                            .stream = iron__cuda_stream_of(queue)}};
 
-    IRON_TRY(fill_shape(d, launch, &r.config, err));
     IRON_TRY(fill_arguments(launch, &r, err));
     IRON_TRY(fill_attributes(d, launch, &r, err));
-    IRON_TRY(iron__cuda_enter(d, err));
-    status = fill_local(d, launch, &r.config, err);
-    if (status == IRON_OK)
-        status = submit(d, kernel_of(launch->kernel), &r, err);
-    return iron__cuda_leave(d, status, err);
+    IRON_TRY(fill_local(d, launch, &r.config, err));
+    return submit(d, kernel_of(launch->kernel), &r, err);
 }
 
 const iron__gpu_program_ops iron__cuda_program_ops = {

@@ -39,12 +39,8 @@
 
 #define LIBRARY_VARIABLE "IRON_OPENCL_LIBRARY"
 
-static struct {
-    pthread_mutex_t mutex;
-    bool is_tried;
-    iron_error reason; /* status IRON_OK if the library can be used */
-    iron__opencl_library library;
-} loader = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__gpu_once library_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__opencl_library the_library;
 
 static const iron__gpu_symbol symbols[] = {
 #define IRON_CL_REQUIRED(result, name, parameters) {#name, offsetof(iron__opencl_api, name), true},
@@ -52,9 +48,10 @@ static const iron__gpu_symbol symbols[] = {
 #include "gpu/opencl/opencl_symbols.def"
 };
 
-static iron_status load_library(iron__opencl_api *api, iron_error *err) {
-    iron__gpu_library l = iron__gpu_library_open(LIBRARY_VARIABLE, "libOpenCL.so.1", symbols,
-                                                 sizeof symbols / sizeof symbols[0], api);
+static iron_status load_library(iron_error *err) {
+    iron__gpu_library l =
+        iron__gpu_library_open(LIBRARY_VARIABLE, "libOpenCL.so.1", symbols,
+                               sizeof symbols / sizeof symbols[0], &the_library.api);
 
     IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
                  "opencl: no library: %.130s; install an OpenCL loader, or set " LIBRARY_VARIABLE,
@@ -82,10 +79,11 @@ static uint32_t parse_version(const char *text) {
     return minor > 9 ? 0 : (uint32_t)(major * 100 + minor * 10);
 }
 
-static bool has_flag(const iron__opencl_api *cl, iron__cl_device *id, uint32_t what) {
+static bool has_flag(iron__cl_device *id, uint32_t what) {
     uint32_t flag = 0;
 
-    return cl->clGetDeviceInfo(id, what, sizeof flag, &flag, NULL) == IRON_CL_SUCCESS && flag;
+    return the_library.api.clGetDeviceInfo(id, what, sizeof flag, &flag, NULL) == IRON_CL_SUCCESS &&
+           flag;
 }
 
 static iron_status no_memory(iron_error *err) {
@@ -93,8 +91,9 @@ static iron_status no_memory(iron_error *err) {
 }
 
 /* Adds the usable devices of one kind of a platform. *seen counts all of them. */
-static iron_status list_devices(iron__opencl_library *library, iron__cl_platform *platform,
-                                uint64_t kind, size_t *seen, iron_error *err) {
+static iron_status list_devices(iron__cl_platform *platform, uint64_t kind, size_t *seen,
+                                iron_error *err) {
+    iron__opencl_library *library = &the_library;
     const iron__opencl_api *cl = &library->api;
     iron__opencl_entry *entries;
     iron__cl_device **ids;
@@ -126,9 +125,9 @@ static iron_status list_devices(iron__opencl_library *library, iron__cl_platform
         while (listed < library->count && entries[listed].id != ids[k])
             listed++;
         if (listed == library->count && version >= 120 &&
-            has_flag(cl, ids[k], IRON_CL_DEVICE_AVAILABLE) &&
-            has_flag(cl, ids[k], IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
-            has_flag(cl, ids[k], IRON_CL_DEVICE_ENDIAN_LITTLE))
+            has_flag(ids[k], IRON_CL_DEVICE_AVAILABLE) &&
+            has_flag(ids[k], IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
+            has_flag(ids[k], IRON_CL_DEVICE_ENDIAN_LITTLE))
             entries[library->count++] = (iron__opencl_entry){
                 .platform = platform,
                 .id = ids[k],
@@ -140,8 +139,7 @@ static iron_status list_devices(iron__opencl_library *library, iron__cl_platform
     return IRON_OK;
 }
 
-static iron_status list_platforms(iron__opencl_library *library,
-                                  iron__cl_platform *const *platforms, uint32_t count,
+static iron_status list_platforms(iron__cl_platform *const *platforms, uint32_t count,
                                   iron_error *err) {
     static const uint64_t kinds[] = {IRON_CL_DEVICE_TYPE_GPU, IRON_CL_DEVICE_TYPE_ACCELERATOR,
                                      IRON_CL_DEVICE_TYPE_CPU};
@@ -149,20 +147,20 @@ static iron_status list_platforms(iron__opencl_library *library,
 
     for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++)
         for (uint32_t k = 0; k < count; k++)
-            IRON_TRY(list_devices(library, platforms[k], kinds[kind], &seen, err));
+            IRON_TRY(list_devices(platforms[k], kinds[kind], &seen, err));
     IRON_FAIL_IF(seen == 0, err, IRON_E_UNSUPPORTED,
                  "opencl: no device: none of %u drivers reports one; check this user's permissions",
                  count);
     IRON_FAIL_IF(
-        library->count == 0, err, IRON_E_UNSUPPORTED,
+        the_library.count == 0, err, IRON_E_UNSUPPORTED,
         "opencl: no usable device: none of %zu is available with OpenCL 1.2, a compiler and "
         "little-endian numbers; update the driver",
         seen);
     return IRON_OK;
 }
 
-static iron_status find_devices(iron__opencl_library *library, iron_error *err) {
-    const iron__opencl_api *cl = &library->api;
+static iron_status find_devices(iron_error *err) {
+    const iron__opencl_api *cl = &the_library.api;
     iron__cl_platform **platforms;
     uint32_t count = 0;
     int32_t code = cl->clGetPlatformIDs(0, NULL, &count);
@@ -177,7 +175,7 @@ static iron_status find_devices(iron__opencl_library *library, iron_error *err) 
         if (!platforms)
             return no_memory(err);
         code = cl->clGetPlatformIDs(count, platforms, NULL);
-        status = code == IRON_CL_SUCCESS ? list_platforms(library, platforms, count, err) : IRON_OK;
+        status = code == IRON_CL_SUCCESS ? list_platforms(platforms, count, err) : IRON_OK;
         free(platforms);
         if (code == IRON_CL_SUCCESS)
             return status;
@@ -189,33 +187,24 @@ static iron_status find_devices(iron__opencl_library *library, iron_error *err) 
 
 /* Frees the list of devices. */
 static void discard_devices(void) {
-    free(loader.library.entries);
-    loader.library = (iron__opencl_library){0};
+    free(the_library.entries);
+    the_library = (iron__opencl_library){0};
 }
 
-/* Loads the library at the first call and keeps the result. IRON_E_UNSUPPORTED with the reason: no
- * library, an old one, no platform, no device. Thread-safe. *out stays valid. */
-static iron_status get_library(const iron__opencl_library **out, iron_error *err) {
-    iron_status status;
+static iron_status load_all(iron_error *err) {
+    iron_status status = load_library(err);
 
-    *out = NULL;
-    pthread_mutex_lock(&loader.mutex);
-    if (!loader.is_tried) {
-        loader.reason = (iron_error){.status = IRON_OK};
-        status = load_library(&loader.library.api, &loader.reason);
-        if (status == IRON_OK)
-            status = find_devices(&loader.library, &loader.reason);
-        if (status != IRON_OK)
-            discard_devices();
-        loader.is_tried = status != IRON_E_NOMEM; /* the next call may have memory */
-    }
-    status = loader.reason.status;
     if (status == IRON_OK)
-        *out = &loader.library;
-    else if (err)
-        *err = loader.reason;
-    pthread_mutex_unlock(&loader.mutex);
+        status = find_devices(err);
+    if (status != IRON_OK)
+        discard_devices();
     return status;
+}
+
+/* Loads the_library at the first call and keeps the result. IRON_E_UNSUPPORTED with the reason: no
+ * library, an old one, no platform, no device. */
+static iron_status need_library(iron_error *err) {
+    return iron__gpu_once_get(&library_once, load_all, err);
 }
 
 typedef enum error_kind {
@@ -429,36 +418,35 @@ static char *trim(char *text) {
     return text;
 }
 
-static int32_t get_info(const iron__opencl_api *api, const iron__opencl_entry *entry, uint32_t what,
-                        size_t room, void *out, size_t *bytes) {
+static int32_t get_info(const iron__opencl_entry *entry, uint32_t what, size_t room, void *out,
+                        size_t *bytes) {
     assert(entry);
     if (what == IRON_CL_PLATFORM_NAME || what == IRON_CL_PLATFORM_VERSION)
-        return api->clGetPlatformInfo(entry->platform, what, room, out, bytes);
-    return api->clGetDeviceInfo(entry->id, what, room, out, bytes);
+        return the_library.api.clGetPlatformInfo(entry->platform, what, room, out, bytes);
+    return the_library.api.clGetDeviceInfo(entry->id, what, room, out, bytes);
 }
 
 /* A property of the device or its platform, without surrounding blanks; free() it. NULL: out of
  * memory. */
-static char *text_of(const iron__opencl_api *api, const iron__opencl_entry *entry, uint32_t what) {
+static char *text_of(const iron__opencl_entry *entry, uint32_t what) {
     size_t bytes = 0;
     char *text;
 
-    if (get_info(api, entry, what, 0, NULL, &bytes) != IRON_CL_SUCCESS)
+    if (get_info(entry, what, 0, NULL, &bytes) != IRON_CL_SUCCESS)
         bytes = 0;
     text = calloc(1, bytes + 1);
-    if (text && bytes && get_info(api, entry, what, bytes, text, NULL) != IRON_CL_SUCCESS)
+    if (text && bytes && get_info(entry, what, bytes, text, NULL) != IRON_CL_SUCCESS)
         text[0] = '\0';
     return text ? trim(text) : NULL;
 }
 
 /* Properties have 4 or 8 bytes; the device returns the size. */
-static uint64_t number_of(const iron__opencl_api *api, const iron__opencl_entry *entry,
-                          uint32_t what) {
+static uint64_t number_of(const iron__opencl_entry *entry, uint32_t what) {
     uint64_t wide = 0;
     uint32_t narrow = 0;
     size_t bytes = 0;
 
-    if (get_info(api, entry, what, sizeof wide, &wide, &bytes) != IRON_CL_SUCCESS)
+    if (get_info(entry, what, sizeof wide, &wide, &bytes) != IRON_CL_SUCCESS)
         return 0;
     if (bytes == sizeof wide)
         return wide;
@@ -466,9 +454,8 @@ static uint64_t number_of(const iron__opencl_api *api, const iron__opencl_entry 
     return narrow;
 }
 
-static uint32_t u32_of(const iron__opencl_api *api, const iron__opencl_entry *entry,
-                       uint32_t what) {
-    uint64_t value = number_of(api, entry, what);
+static uint32_t u32_of(const iron__opencl_entry *entry, uint32_t what) {
+    uint64_t value = number_of(entry, what);
 
     return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
 }
@@ -483,9 +470,8 @@ static bool has_word(const char *list, const char *word) {
     return false;
 }
 
-static bool has_extension(const iron__opencl_api *api, const iron__opencl_entry *entry,
-                          const char *extension) {
-    char *list = text_of(api, entry, IRON_CL_DEVICE_EXTENSIONS);
+static bool has_extension(const iron__opencl_entry *entry, const char *extension) {
+    char *list = text_of(entry, IRON_CL_DEVICE_EXTENSIONS);
     bool has = list && has_word(list, extension);
 
     free(list);
@@ -495,43 +481,44 @@ static bool has_extension(const iron__opencl_api *api, const iron__opencl_entry 
 /* Shared virtual memory needs the coarse-grained kind and every function for it. The device's
  * version counts too: an OpenCL 2 loader in front of a 1.2 driver has functions that lead
  * nowhere. */
-static bool has_svm(const iron__opencl_api *api, const iron__opencl_entry *entry) {
+static bool has_svm(const iron__opencl_entry *entry) {
+    const iron__opencl_api *api = &the_library.api;
+
     return entry->version >= 200 && api->clSVMAlloc && api->clSVMFree && api->clEnqueueSVMMap &&
            api->clEnqueueSVMUnmap && api->clEnqueueSVMMemcpy && api->clEnqueueSVMMemFill &&
            api->clSetKernelArgSVMPointer &&
-           number_of(api, entry, IRON_CL_DEVICE_SVM_CAPABILITIES) &
+           number_of(entry, IRON_CL_DEVICE_SVM_CAPABILITIES) &
                IRON_CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
 }
 
-static void describe_entry(const iron__opencl_api *api, const iron__opencl_entry *entry,
-                           iron__gpu_info *info) {
+static void describe_entry(const iron__opencl_entry *entry, iron__gpu_info *info) {
     static const char no_svm[] = "the device has no shared virtual memory";
     static const char no_prefetch[] = "the driver cannot prefetch shared memory (OpenCL 2.1 can)";
-    char *name = text_of(api, entry, IRON_CL_DEVICE_NAME);
-    char *platform = text_of(api, entry, IRON_CL_PLATFORM_NAME);
-    char *driver = text_of(api, entry, IRON_CL_DRIVER_VERSION);
-    uint64_t local_bytes = number_of(api, entry, IRON_CL_DEVICE_LOCAL_MEM_SIZE);
+    char *name = text_of(entry, IRON_CL_DEVICE_NAME);
+    char *platform = text_of(entry, IRON_CL_PLATFORM_NAME);
+    char *driver = text_of(entry, IRON_CL_DRIVER_VERSION);
+    uint64_t local_bytes = number_of(entry, IRON_CL_DEVICE_LOCAL_MEM_SIZE);
 
     *info = (iron__gpu_info){
         .is_gpu = entry->is_gpu,
-        .units = u32_of(api, entry, IRON_CL_DEVICE_MAX_COMPUTE_UNITS),
-        .group_threads_max = u32_of(api, entry, IRON_CL_DEVICE_MAX_WORK_GROUP_SIZE),
+        .units = u32_of(entry, IRON_CL_DEVICE_MAX_COMPUTE_UNITS),
+        .group_threads_max = u32_of(entry, IRON_CL_DEVICE_MAX_WORK_GROUP_SIZE),
         .subgroup = 1, /* OpenCL 1.2 does not report it */
-        .has_f64 = has_extension(api, entry, "cl_khr_fp64"),
+        .has_f64 = has_extension(entry, "cl_khr_fp64"),
         .local_bytes_max =
             local_bytes > IRON_OPENCL_LOCAL_RESERVE ? local_bytes - IRON_OPENCL_LOCAL_RESERVE : 0,
-        .memory_bytes = number_of(api, entry, IRON_CL_DEVICE_GLOBAL_MEM_SIZE),
+        .memory_bytes = number_of(entry, IRON_CL_DEVICE_GLOBAL_MEM_SIZE),
         .version = entry->version,
     };
-    if (has_extension(api, entry, NVIDIA_EXTENSION)) {
+    if (has_extension(entry, NVIDIA_EXTENSION)) {
         /* NVIDIA reports the first-level cache, 32 KiB per unit: 4 MiB on an H200, whose last level
          * has 60 MiB. 0 (unknown) is better. */
         info->cache_bytes = 0;
-        info->subgroup = u32_of(api, entry, IRON_CL_DEVICE_WARP_SIZE_NV);
+        info->subgroup = u32_of(entry, IRON_CL_DEVICE_WARP_SIZE_NV);
         if (info->subgroup == 0)
             info->subgroup = 1;
     } else {
-        info->cache_bytes = number_of(api, entry, IRON_CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+        info->cache_bytes = number_of(entry, IRON_CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
     }
     snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1,
              name && name[0] ? name : "unnamed device");
@@ -539,10 +526,10 @@ static void describe_entry(const iron__opencl_api *api, const iron__opencl_entry
     snprintf(info->driver, sizeof info->driver,
              "%.36s, OpenCL %" PRIu32 ".%" PRIu32 ", driver %.30s", platform ? platform : "",
              entry->version / 100, entry->version / 10 % 10, driver ? driver : "");
-    if (!has_svm(api, entry)) {
+    if (!has_svm(entry)) {
         memcpy(info->lacks[IRON_GPU_UVM], no_svm, sizeof no_svm);
         memcpy(info->lacks[IRON_GPU_UVM_PREFETCH], no_svm, sizeof no_svm);
-    } else if (entry->version < 210 || !api->clEnqueueSVMMigrateMem) {
+    } else if (entry->version < 210 || !the_library.api.clEnqueueSVMMigrateMem) {
         memcpy(info->lacks[IRON_GPU_UVM_PREFETCH], no_prefetch, sizeof no_prefetch);
     }
     free(name);
@@ -552,7 +539,7 @@ static void describe_entry(const iron__opencl_api *api, const iron__opencl_entry
 
 /* Everything about device and driver that decides the result of a build. free() it; NULL: out of
  * memory. */
-static char *make_identity(const iron__opencl_api *api, const iron__opencl_entry *entry) {
+static char *make_identity(const iron__opencl_entry *entry) {
     static const uint32_t properties[] = {IRON_CL_DEVICE_NAME, IRON_CL_DEVICE_VENDOR,
                                           IRON_CL_DEVICE_VERSION, IRON_CL_DRIVER_VERSION,
                                           IRON_CL_PLATFORM_VERSION};
@@ -560,7 +547,7 @@ static char *make_identity(const iron__opencl_api *api, const iron__opencl_entry
     bool is_complete = true;
 
     for (size_t k = 0; k < 5; k++) {
-        texts[k] = text_of(api, entry, properties[k]);
+        texts[k] = text_of(entry, properties[k]);
         is_complete = is_complete && texts[k];
     }
     if (!is_complete ||
@@ -573,29 +560,25 @@ static char *make_identity(const iron__opencl_api *api, const iron__opencl_entry
 }
 
 static iron_status probe(size_t *count, iron_error *err) {
-    const iron__opencl_library *library;
-
     *count = 0;
-    IRON_TRY(get_library(&library, err));
-    *count = library->count;
+    IRON_TRY(need_library(err));
+    *count = the_library.count;
     return IRON_OK;
 }
 
-static iron_status find_entry(size_t index, const iron__opencl_library **library,
-                              const iron__opencl_entry **out, iron_error *err) {
-    IRON_TRY(get_library(library, err));
-    IRON_FAIL_IF(index >= (*library)->count, err, IRON_E_ARG,
-                 "opencl: no device %zu; the last one is %zu", index, (*library)->count - 1);
-    *out = &(*library)->entries[index];
+static iron_status find_entry(size_t index, const iron__opencl_entry **out, iron_error *err) {
+    IRON_TRY(need_library(err));
+    IRON_FAIL_IF(index >= the_library.count, err, IRON_E_ARG,
+                 "opencl: no device %zu; the last one is %zu", index, the_library.count - 1);
+    *out = &the_library.entries[index];
     return IRON_OK;
 }
 
 static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err) {
-    const iron__opencl_library *library;
     const iron__opencl_entry *entry = NULL;
 
-    IRON_TRY(find_entry(index, &library, &entry, err));
-    describe_entry(&library->api, entry, info);
+    IRON_TRY(find_entry(index, &entry, err));
+    describe_entry(entry, info);
     return IRON_OK;
 }
 
@@ -612,24 +595,23 @@ static void device_close(iron__gpu_device *base) {
 }
 
 static iron_status device_open(size_t index, iron__gpu_device **out, iron_error *err) {
-    const iron__opencl_library *library;
     const iron__opencl_entry *entry = NULL;
     iron__opencl_device *d;
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(find_entry(index, &library, &entry, err));
+    IRON_TRY(find_entry(index, &entry, err));
     d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "an OpenCL device", err);
     if (!d)
         return IRON_E_NOMEM;
     d->base.ops = &iron__opencl_ops;
-    d->api = &library->api;
+    d->api = &the_library.api;
     d->entry = entry;
-    d->identity = make_identity(d->api, entry);
-    describe_entry(d->api, entry, &d->base.info);
-    d->allocation_bytes_max = number_of(d->api, entry, IRON_CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    d->has_u64_atomics = has_extension(d->api, entry, "cl_khr_int64_base_atomics");
-    d->has_register_limit = has_extension(d->api, entry, "cl_nv_compiler_options");
+    d->identity = make_identity(entry);
+    describe_entry(entry, &d->base.info);
+    d->allocation_bytes_max = number_of(entry, IRON_CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    d->has_u64_atomics = has_extension(entry, "cl_khr_int64_base_atomics");
+    d->has_register_limit = has_extension(entry, "cl_nv_compiler_options");
     status = acquire_context(d, err);
     if (status == IRON_OK) {
         status = iron__gpu_queue_create(&d->base, &d->memory_queue, err);

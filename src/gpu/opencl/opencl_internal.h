@@ -122,10 +122,13 @@ static inline iron_status iron__opencl_check(iron__gpu_device *device, int32_t c
     return iron__opencl_check_as(device, code, IRON_OPENCL_ENQUEUE, function, "", err);
 }
 
-static inline iron_status iron__opencl_check_wait(iron__gpu_device *device, int32_t code,
-                                                  const char *function, iron_error *err) {
-    return iron__opencl_check_as(device, code, IRON_OPENCL_WAIT, function, "", err);
-}
+/* Calls a function that returns a code, and checks it; WAIT: one that waits for commands. */
+#define IRON_CL(device, err, function, ...) IRON_CL_AS(ENQUEUE, device, err, function, __VA_ARGS__)
+#define IRON_CL_WAIT(device, err, function, ...)                                                   \
+    IRON_CL_AS(WAIT, device, err, function, __VA_ARGS__)
+#define IRON_CL_AS(call, device, err, function, ...)                                               \
+    iron__opencl_check_as((device), iron__opencl_device_of(device)->api->function(__VA_ARGS__),    \
+                          IRON_OPENCL_##call, #function, "", (err))
 
 /* Submits queued commands, so that they start without waiting for more. opencl_queue.c */
 iron_status iron__opencl_flush(iron__gpu_queue *queue, iron_error *err);

@@ -54,7 +54,7 @@ static iron_status check_memory(iron__opencl_device *d, int32_t code, const char
     char detail[96];
 
     if (code == IRON_CL_OUT_OF_RESOURCES && !is_alive(d))
-        return iron__opencl_check_wait(&d->base, code, function, err);
+        return iron__opencl_check_as(&d->base, code, IRON_OPENCL_WAIT, function, "", err);
     snprintf(detail, sizeof detail, " for %zu bytes (the device has %" PRIu64 ")", bytes,
              d->base.info.memory_bytes);
     return iron__opencl_check_as(&d->base, code, IRON_OPENCL_ALLOCATE, function, detail, err);
@@ -64,8 +64,6 @@ static iron_status check_size(const iron__opencl_device *d, iron__gpu_memory mem
                               iron_error *err) {
     const iron__gpu_info *info = &d->base.info;
 
-    IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
-                 "opencl: a buffer of 0 bytes was requested; request at least 1");
     IRON_FAIL_IF(bytes > d->allocation_bytes_max, err, IRON_E_NOMEM,
                  "opencl: a buffer of %zu bytes; %s allows %" PRIu64 " per buffer, %" PRIu64
                  " in total; request less",
@@ -204,12 +202,8 @@ static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_
     iron__opencl_device *d = iron__opencl_device_of(buffer->device);
     iron__cl_memory *memory = (iron__cl_memory *)native;
 
-    IRON_FAIL_IF(!native, err, IRON_E_ARG, "opencl: the buffer is 0; pass a cl_mem");
-    IRON_FAIL_IF(buffer->bytes == 0, err, IRON_E_ARG,
-                 "opencl: a buffer of 0 bytes; pass at least 1");
     IRON_TRY(check_foreign(d, memory, buffer->bytes, err));
-    IRON_TRY(
-        iron__opencl_check(&d->base, d->api->clRetainMemObject(memory), "clRetainMemObject", err));
+    IRON_TRY(IRON_CL(buffer->device, err, clRetainMemObject, memory));
     buffer->native = native;
     return IRON_OK;
 }
@@ -235,9 +229,8 @@ static iron_status host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer, 
     if (buffer->memory == IRON_GPU_MEMORY_MANAGED) {
         void *address = (void *)buffer->native;
 
-        code = cl->clEnqueueSVMMap(native, BLOCKING, IRON_CL_MAP_WRITE, address, buffer->bytes, 0,
-                                   NULL, NULL);
-        IRON_TRY(iron__opencl_check_wait(queue->device, code, "clEnqueueSVMMap", err));
+        IRON_TRY(IRON_CL_WAIT(queue->device, err, clEnqueueSVMMap, native, BLOCKING,
+                              IRON_CL_MAP_WRITE, address, buffer->bytes, 0, NULL, NULL));
         buffer->host = address;
         return IRON_OK;
     }
@@ -246,7 +239,8 @@ static iron_status host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer, 
                                0, buffer->bytes, 0, NULL, NULL, &code);
     if (code != IRON_CL_SUCCESS)
         buffer->host = NULL;
-    return iron__opencl_check_wait(queue->device, code, "clEnqueueMapBuffer", err);
+    return iron__opencl_check_as(queue->device, code, IRON_OPENCL_WAIT, "clEnqueueMapBuffer", "",
+                                 err);
 }
 
 static iron_status host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err) {

@@ -48,8 +48,6 @@
 /* Far larger than any of our programs. */
 #define BINARY_BYTES_MAX ((size_t)256 << 20)
 
-#define ARGS_MAX 16u
-
 typedef struct iron__opencl_kernel {
     iron__gpu_kernel base;
     iron__cl_program *program;
@@ -394,9 +392,8 @@ static iron_status create_native(iron__opencl_device *d, iron__opencl_kernel *ke
         cl->clGetKernelWorkGroupInfo(native, d->entry->id, IRON_CL_KERNEL_LOCAL_MEM_SIZE,
                                      sizeof bytes, &bytes, NULL) == IRON_CL_SUCCESS;
     kernel->local_bytes = kernel->has_local_bytes ? bytes : 0;
-    code = cl->clGetKernelInfo(native, IRON_CL_KERNEL_NUM_ARGS, sizeof kernel->arg_count,
-                               &kernel->arg_count, NULL);
-    return iron__opencl_check(&d->base, code, "clGetKernelInfo", err);
+    return IRON_CL(&d->base, err, clGetKernelInfo, native, IRON_CL_KERNEL_NUM_ARGS,
+                   sizeof kernel->arg_count, &kernel->arg_count, NULL);
 }
 
 static iron_status kernel_find(iron__gpu_program *program, iron__gpu_kernel *kernel,
@@ -415,24 +412,19 @@ static iron_status kernel_find(iron__gpu_program *program, iron__gpu_kernel *ker
 
 /* OpenCL reports no registers and no resident groups, and its private memory of a thread is not
  * necessarily what was spilled. */
-static iron_status kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *base,
-                                    uint32_t threads, size_t local_bytes, iron__gpu_resources *out,
-                                    iron_error *err) {
+static void kernel_resources(iron__gpu_device *device, const iron__gpu_kernel *base,
+                             uint32_t threads, size_t local_bytes, iron__gpu_resources *out) {
     const iron__opencl_kernel *kernel = kernel_of(base);
 
     (void)device;
     (void)threads;
-    (void)err;
-    *out = (iron__gpu_resources){
-        .local_bytes = kernel->has_local_bytes ? kernel->local_bytes + local_bytes : 0};
-    return IRON_OK;
+    out->local_bytes = kernel->has_local_bytes ? kernel->local_bytes + local_bytes : 0;
 }
 
 /* A buffer that the host has access to must not be used by a kernel. OpenCL does not check that. */
 static iron_status set_buffer(iron__opencl_device *d, iron__opencl_kernel *kernel, uint32_t index,
                               const iron__gpu_buffer *buffer, iron_error *err) {
     iron__cl_memory *memory = iron__opencl_memory_of(buffer);
-    int32_t code;
 
     IRON_FAIL_IF(buffer->memory == IRON_GPU_MEMORY_PINNED, err, IRON_E_ARG,
                  "opencl: %s: argument %u is page-locked memory; pass mapped memory",
@@ -442,13 +434,12 @@ static iron_status set_buffer(iron__opencl_device *d, iron__opencl_kernel *kerne
         "opencl: %s: the host has access to the buffer of argument %u; call host_end first",
         kernel->base.name, index);
     if (buffer->memory == IRON_GPU_MEMORY_MANAGED) {
-        code = d->api->clSetKernelArgSVMPointer(kernel->native, index, (void *)buffer->native);
         kernel->svm_args |= UINT32_C(1) << index;
-        return iron__opencl_check(&d->base, code, "clSetKernelArgSVMPointer", err);
+        return IRON_CL(&d->base, err, clSetKernelArgSVMPointer, kernel->native, index,
+                       (void *)buffer->native);
     }
-    code = d->api->clSetKernelArg(kernel->native, index, sizeof(iron__cl_memory *),
-                                  (const void *)&memory);
-    return iron__opencl_check(&d->base, code, "clSetKernelArg", err);
+    return IRON_CL(&d->base, err, clSetKernelArg, kernel->native, index, sizeof(iron__cl_memory *),
+                   (const void *)&memory);
 }
 
 /* Too few arguments are refused: OpenCL would reuse those of the previous launch. */
@@ -460,11 +451,10 @@ static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *laun
     uint64_t most = d->base.info.local_bytes_max;
     uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
     bool leaves_svm = false;
-    int32_t code;
 
-    IRON_FAIL_IF(given > ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
+    IRON_FAIL_IF(given > IRON_GPU_ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
                  "opencl: %s: %zu arguments for %u parameters; the maximum is %u", name, given,
-                 kernel->arg_count, ARGS_MAX);
+                 kernel->arg_count, IRON_GPU_ARGS_MAX);
     /* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument
      * changes from SVM to a buffer. A new kernel object avoids that. */
     for (uint32_t k = 0; k < launch->arg_count; k++) {
@@ -484,8 +474,7 @@ static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *laun
         }
         IRON_FAIL_IF(!arg->value || arg->bytes == 0, err, IRON_E_ARG,
                      "opencl: %s: argument %u is neither a buffer nor a value; pass one", name, k);
-        code = d->api->clSetKernelArg(kernel->native, k, arg->bytes, arg->value);
-        IRON_TRY(iron__opencl_check(&d->base, code, "clSetKernelArg", err));
+        IRON_TRY(IRON_CL(&d->base, err, clSetKernelArg, kernel->native, k, arg->bytes, arg->value));
     }
     if (launch->local_bytes == 0)
         return IRON_OK;
@@ -495,34 +484,24 @@ static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *laun
                  "device has %llu",
                  name, launch->local_bytes, (unsigned long long)own, (unsigned long long)most);
     /* dynamic local memory is the last parameter, after all arguments */
-    code = d->api->clSetKernelArg(kernel->native, (uint32_t)launch->arg_count, launch->local_bytes,
-                                  NULL);
-    return iron__opencl_check(&d->base, code, "clSetKernelArg", err);
+    return IRON_CL(&d->base, err, clSetKernelArg, kernel->native, (uint32_t)launch->arg_count,
+                   launch->local_bytes, NULL);
 }
 
 /* launch->persisting has no effect: OpenCL has no cache control. */
 static iron_status launch_kernel(iron__gpu_queue *queue, const iron__gpu_launch *launch,
                                  iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(queue->device);
-    const char *name = launch->kernel->name;
-    size_t groups[2] = {launch->groups[0], launch->groups[1] ? launch->groups[1] : 1};
-    size_t threads[2] = {launch->threads[0], launch->threads[1] ? launch->threads[1] : 1};
-    size_t all[2] = {groups[0] * threads[0], groups[1] * threads[1]};
-    int32_t code;
+    size_t threads[2] = {launch->threads[0], launch->threads[1]};
+    size_t all[2] = {launch->groups[0] * threads[0], launch->groups[1] * threads[1]};
 
     IRON_FAIL_IF(launch->flags & IRON_GPU_LAUNCH_COOPERATIVE, err, IRON_E_UNSUPPORTED,
-                 "opencl: %s: OpenCL has no cooperative launches; use another variant", name);
-    IRON_FAIL_IF(groups[0] == 0 || threads[0] == 0, err, IRON_E_ARG,
-                 "opencl: %s: %zu groups of %zu threads; launch at least 1", name, groups[0],
-                 threads[0]);
-    IRON_FAIL_IF(threads[0] * threads[1] > d->base.info.group_threads_max, err, IRON_E_ARG,
-                 "opencl: %s: %zu threads per group; the maximum is %u", name,
-                 threads[0] * threads[1], d->base.info.group_threads_max);
+                 "opencl: %s: OpenCL has no cooperative launches; use another variant",
+                 launch->kernel->name);
     IRON_TRY(set_args(d, launch, err));
-    code = d->api->clEnqueueNDRangeKernel(iron__opencl_queue_of(queue),
-                                          kernel_of(launch->kernel)->native, all[1] > 1 ? 2 : 1,
-                                          NULL, all, threads, 0, NULL, NULL);
-    IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueNDRangeKernel", err));
+    IRON_TRY(IRON_CL(queue->device, err, clEnqueueNDRangeKernel, iron__opencl_queue_of(queue),
+                     kernel_of(launch->kernel)->native, all[1] > 1 ? 2 : 1, NULL, all, threads, 0,
+                     NULL, NULL));
     return iron__opencl_flush(queue, err);
 }
 

@@ -74,15 +74,13 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *q
 }
 
 static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron_error *err) {
-    iron__opencl_device *d = iron__opencl_device_of(device);
     iron__cl_queue *theirs = (iron__cl_queue *)native;
 
     IRON_FAIL_IF(!native, err, IRON_E_ARG,
                  "opencl: the queue is 0, and OpenCL has no default queue; pass a "
                  "cl_command_queue");
-    IRON_TRY(check_foreign(d, theirs, err));
-    return iron__opencl_check(device, d->api->clRetainCommandQueue(theirs), "clRetainCommandQueue",
-                              err);
+    IRON_TRY(check_foreign(iron__opencl_device_of(device), theirs, err));
+    return IRON_CL(device, err, clRetainCommandQueue, theirs);
 }
 
 static void queue_destroy(iron__gpu_queue *queue) {
@@ -92,15 +90,11 @@ static void queue_destroy(iron__gpu_queue *queue) {
 }
 
 static iron_status queue_wait(iron__gpu_queue *queue, iron_error *err) {
-    int32_t code = api_of(queue)->clFinish(iron__opencl_queue_of(queue));
-
-    return iron__opencl_check_wait(queue->device, code, "clFinish", err);
+    return IRON_CL_WAIT(queue->device, err, clFinish, iron__opencl_queue_of(queue));
 }
 
 iron_status iron__opencl_flush(iron__gpu_queue *queue, iron_error *err) {
-    int32_t code = api_of(queue)->clFlush(iron__opencl_queue_of(queue));
-
-    return iron__opencl_check(queue->device, code, "clFlush", err);
+    return IRON_CL(queue->device, err, clFlush, iron__opencl_queue_of(queue));
 }
 
 typedef enum place { PLACE_HOST, PLACE_BUFFER, PLACE_SVM } place;
@@ -112,49 +106,26 @@ typedef struct side {
     void *address; /* the others; includes the offset */
 } side;
 
-static iron_status check_range(const iron__gpu_buffer *buffer, size_t offset, size_t bytes,
-                               iron_error *err) {
-    IRON_FAIL_IF(offset > buffer->bytes || bytes > buffer->bytes - offset, err, IRON_E_ARG,
-                 "opencl: %zu bytes at %zu exceed a buffer of %zu bytes", bytes, offset,
-                 buffer->bytes);
-    return IRON_OK;
-}
-
-static iron_status find_side(const iron__gpu_buffer *buffer, void *host, size_t offset,
-                             size_t bytes, side *out, iron_error *err) {
-    IRON_FAIL_IF(!buffer == !host, err, IRON_E_ARG,
-                 "opencl: each side of a copy is either a buffer or host memory; pass one of them");
-    if (!buffer) {
-        *out = (side){.place = PLACE_HOST, .address = (char *)host + offset};
-        return IRON_OK;
-    }
-    IRON_TRY(check_range(buffer, offset, bytes, err));
-    if (buffer->host)
-        *out = (side){.place = PLACE_HOST, .address = (char *)buffer->host + offset};
-    else if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
-        *out = (side){.place = PLACE_SVM, .address = (void *)(buffer->native + offset)};
-    else
-        *out = (side){
-            .place = PLACE_BUFFER, .memory = iron__opencl_memory_of(buffer), .offset = offset};
-    return IRON_OK;
+static side side_of(const iron__gpu_buffer *buffer, void *host, size_t offset) {
+    if (!buffer || buffer->host)
+        return (side){.place = PLACE_HOST,
+                      .address = (char *)(buffer ? buffer->host : host) + offset};
+    if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
+        return (side){.place = PLACE_SVM, .address = (void *)(buffer->native + offset)};
+    return (side){
+        .place = PLACE_BUFFER, .memory = iron__opencl_memory_of(buffer), .offset = offset};
 }
 
 static iron_status write_buffer(iron__gpu_queue *queue, const side *from, const side *to,
                                 size_t bytes, iron_error *err) {
-    int32_t code =
-        api_of(queue)->clEnqueueWriteBuffer(iron__opencl_queue_of(queue), to->memory, 0, to->offset,
-                                            bytes, from->address, 0, NULL, NULL);
-
-    return iron__opencl_check(queue->device, code, "clEnqueueWriteBuffer", err);
+    return IRON_CL(queue->device, err, clEnqueueWriteBuffer, iron__opencl_queue_of(queue),
+                   to->memory, 0, to->offset, bytes, from->address, 0, NULL, NULL);
 }
 
 static iron_status read_buffer(iron__gpu_queue *queue, const side *from, const side *to,
                                size_t bytes, iron_error *err) {
-    int32_t code =
-        api_of(queue)->clEnqueueReadBuffer(iron__opencl_queue_of(queue), from->memory, 0,
-                                           from->offset, bytes, to->address, 0, NULL, NULL);
-
-    return iron__opencl_check(queue->device, code, "clEnqueueReadBuffer", err);
+    return IRON_CL(queue->device, err, clEnqueueReadBuffer, iron__opencl_queue_of(queue),
+                   from->memory, 0, from->offset, bytes, to->address, 0, NULL, NULL);
 }
 
 /* Between SVM and a buffer: mapped SVM is host memory. The queue keeps the three commands in order,
@@ -164,26 +135,22 @@ static iron_status copy_mapped(iron__gpu_queue *queue, const side *from, const s
     iron__cl_queue *native = iron__opencl_queue_of(queue);
     bool is_reading = to->place == PLACE_SVM;
     void *address = is_reading ? to->address : from->address;
-    int32_t code =
-        api_of(queue)->clEnqueueSVMMap(native, 0, is_reading ? IRON_CL_MAP_WRITE : IRON_CL_MAP_READ,
-                                       address, bytes, 0, NULL, NULL);
-    iron_status status = iron__opencl_check(queue->device, code, "clEnqueueSVMMap", err);
+    iron_status status, unmapped;
 
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(IRON_CL(queue->device, err, clEnqueueSVMMap, native, 0,
+                     is_reading ? IRON_CL_MAP_WRITE : IRON_CL_MAP_READ, address, bytes, 0, NULL,
+                     NULL));
     status = is_reading ? read_buffer(queue, from, to, bytes, err)
                         : write_buffer(queue, from, to, bytes, err);
-    code = api_of(queue)->clEnqueueSVMUnmap(native, address, 0, NULL, NULL);
-    if (status == IRON_OK)
-        status = iron__opencl_check(queue->device, code, "clEnqueueSVMUnmap", err);
-    return status;
+    unmapped = IRON_CL(queue->device, status == IRON_OK ? err : NULL, clEnqueueSVMUnmap, native,
+                       address, 0, NULL, NULL);
+    return status == IRON_OK ? unmapped : status;
 }
 
 static iron_status enqueue_copy(iron__gpu_queue *queue, const side *from, const side *to,
                                 size_t bytes, iron_error *err) {
     bool is_from_buffer = from->place == PLACE_BUFFER, is_to_buffer = to->place == PLACE_BUFFER;
     iron__cl_queue *native = iron__opencl_queue_of(queue);
-    int32_t code;
 
     IRON_FAIL_IF(from->place == PLACE_HOST && to->place == PLACE_HOST, err, IRON_E_ARG,
                  "opencl: a copy from host memory to host memory; use memcpy");
@@ -191,27 +158,20 @@ static iron_status enqueue_copy(iron__gpu_queue *queue, const side *from, const 
         return write_buffer(queue, from, to, bytes, err);
     if (is_from_buffer && to->place == PLACE_HOST)
         return read_buffer(queue, from, to, bytes, err);
-    if (is_from_buffer && is_to_buffer) {
-        code = api_of(queue)->clEnqueueCopyBuffer(native, from->memory, to->memory, from->offset,
-                                                  to->offset, bytes, 0, NULL, NULL);
-        return iron__opencl_check(queue->device, code, "clEnqueueCopyBuffer", err);
-    }
+    if (is_from_buffer && is_to_buffer)
+        return IRON_CL(queue->device, err, clEnqueueCopyBuffer, native, from->memory, to->memory,
+                       from->offset, to->offset, bytes, 0, NULL, NULL);
     if (is_from_buffer || is_to_buffer)
         return copy_mapped(queue, from, to, bytes, err);
-    code = api_of(queue)->clEnqueueSVMMemcpy(native, 0, to->address, from->address, bytes, 0, NULL,
-                                             NULL);
-    return iron__opencl_check(queue->device, code, "clEnqueueSVMMemcpy", err);
+    return IRON_CL(queue->device, err, clEnqueueSVMMemcpy, native, 0, to->address, from->address,
+                   bytes, 0, NULL, NULL);
 }
 
 static iron_status copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err) {
     /* OpenCL only reads from_host; `side` also holds addresses that are written */
-    void *from_host = (void *)(uintptr_t)copy->from_host;
-    side from = {0}, to = {0};
+    side from = side_of(copy->from, (void *)(uintptr_t)copy->from_host, copy->from_offset);
+    side to = side_of(copy->to, copy->to_host, copy->to_offset);
 
-    IRON_TRY(find_side(copy->from, from_host, copy->from_offset, copy->bytes, &from, err));
-    IRON_TRY(find_side(copy->to, copy->to_host, copy->to_offset, copy->bytes, &to, err));
-    if (copy->bytes == 0)
-        return IRON_OK;
     IRON_TRY(enqueue_copy(queue, &from, &to, copy->bytes, err));
     return iron__opencl_flush(queue, err);
 }
@@ -220,44 +180,26 @@ static iron_status clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_
                          size_t bytes, iron_error *err) {
     static const uint32_t zero = 0;
     iron__cl_queue *native = iron__opencl_queue_of(queue);
-    int32_t code;
-    side at = {0};
+    side at = side_of(buffer, NULL, offset);
 
-    IRON_FAIL_IF(offset % sizeof zero || bytes % sizeof zero, err, IRON_E_ARG,
-                 "opencl: clearing %zu bytes at %zu: both must be multiples of 4", bytes, offset);
-    IRON_TRY(find_side(buffer, NULL, offset, bytes, &at, err));
     IRON_FAIL_IF(at.place == PLACE_HOST, err,
                  buffer->memory == IRON_GPU_MEMORY_PINNED ? IRON_E_ARG : IRON_E_STATE,
                  "opencl: clearing a buffer that the host has access to; clear it on the host");
-    if (bytes == 0)
-        return IRON_OK;
-    if (at.place == PLACE_SVM) {
-        code = api_of(queue)->clEnqueueSVMMemFill(native, at.address, &zero, sizeof zero, bytes, 0,
-                                                  NULL, NULL);
-        return iron__opencl_check(queue->device, code, "clEnqueueSVMMemFill", err);
-    }
-    code = api_of(queue)->clEnqueueFillBuffer(native, at.memory, &zero, sizeof zero, offset, bytes,
-                                              0, NULL, NULL);
-    return iron__opencl_check(queue->device, code, "clEnqueueFillBuffer", err);
+    if (at.place == PLACE_SVM)
+        return IRON_CL(queue->device, err, clEnqueueSVMMemFill, native, at.address, &zero,
+                       sizeof zero, bytes, 0, NULL, NULL);
+    return IRON_CL(queue->device, err, clEnqueueFillBuffer, native, at.memory, &zero, sizeof zero,
+                   offset, bytes, 0, NULL, NULL);
 }
 
 static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
                             iron_error *err) {
-    const char *lacks = queue->device->info.lacks[IRON_GPU_UVM_PREFETCH];
     const void *address = (const void *)buffer->native;
-    int32_t code;
 
-    IRON_FAIL_IF(buffer->memory != IRON_GPU_MEMORY_MANAGED, err, IRON_E_ARG,
-                 "opencl: only managed memory can be prefetched; copy other memory");
-    IRON_FAIL_IF(lacks[0], err, IRON_E_UNSUPPORTED, "opencl: %s; use uvm without prefetch", lacks);
     IRON_FAIL_IF(iron__opencl_is_open(buffer), err, IRON_E_STATE,
                  "opencl: the host has access to the buffer to prefetch; call host_end first");
-    IRON_TRY(check_range(buffer, 0, bytes, err));
-    if (bytes == 0)
-        return IRON_OK;
-    code = api_of(queue)->clEnqueueSVMMigrateMem(iron__opencl_queue_of(queue), 1, &address, &bytes,
-                                                 0, 0, NULL, NULL);
-    IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueSVMMigrateMem", err));
+    IRON_TRY(IRON_CL(queue->device, err, clEnqueueSVMMigrateMem, iron__opencl_queue_of(queue), 1,
+                     &address, &bytes, 0, 0, NULL, NULL));
     return iron__opencl_flush(queue, err);
 }
 
@@ -270,10 +212,9 @@ static void event_destroy(iron__gpu_event *event) {
 
 static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err) {
     iron__cl_event *marker = NULL;
-    int32_t code =
-        api_of(queue)->clEnqueueMarkerWithWaitList(iron__opencl_queue_of(queue), 0, NULL, &marker);
 
-    IRON_TRY(iron__opencl_check(queue->device, code, "clEnqueueMarkerWithWaitList", err));
+    IRON_TRY(IRON_CL(queue->device, err, clEnqueueMarkerWithWaitList, iron__opencl_queue_of(queue),
+                     0, NULL, &marker));
     if (event->native)
         event_destroy(event);
     event->native = marker;
@@ -283,23 +224,17 @@ static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, 
 static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
                                     iron_error *err) {
     iron__cl_event *marker = marker_of(event);
-    int32_t code;
 
     if (!marker)
         return IRON_OK;
-    code =
-        api_of(queue)->clEnqueueBarrierWithWaitList(iron__opencl_queue_of(queue), 1, &marker, NULL);
-    return iron__opencl_check(queue->device, code, "clEnqueueBarrierWithWaitList", err);
+    return IRON_CL(queue->device, err, clEnqueueBarrierWithWaitList, iron__opencl_queue_of(queue),
+                   1, &marker, NULL);
 }
 
 static iron_status event_wait(iron__gpu_event *event, iron_error *err) {
     iron__cl_event *marker = marker_of(event);
-    int32_t code;
 
-    if (!marker)
-        return IRON_OK;
-    code = iron__opencl_device_of(event->device)->api->clWaitForEvents(1, &marker);
-    return iron__opencl_check_wait(event->device, code, "clWaitForEvents", err);
+    return marker ? IRON_CL_WAIT(event->device, err, clWaitForEvents, 1, &marker) : IRON_OK;
 }
 
 static iron_status end_ns(iron__gpu_event *event, uint64_t *ns, iron_error *err) {
@@ -320,7 +255,6 @@ static iron_status event_elapsed(iron__gpu_event *from, iron__gpu_event *to, dou
                                  iron_error *err) {
     uint64_t begin = 0, end = 0;
 
-    *ms = 0;
     IRON_TRY(end_ns(from, &begin, err));
     IRON_TRY(end_ns(to, &end, err));
     *ms = end >= begin ? (double)(end - begin) * 1e-6 : -((double)(begin - end) * 1e-6);

@@ -18,7 +18,7 @@
  */
 #define TOGETHER_WAITING 32 /* words between the two */
 
-static __device__ __forceinline__ void together_wait(k_u32 *barrier) {
+K_DEVICE void together_wait(k_u32 *barrier) {
     __syncthreads();
     if (K_THREAD == 0) {
         volatile k_u32 *barriers = barrier + TOGETHER_WAITING;
@@ -41,8 +41,7 @@ static __device__ __forceinline__ void together_wait(k_u32 *barrier) {
 /* Adds the columns of all lines, `width` of them per group at a time, so that a line is read in
  * whole sectors of 32 bytes; the other threads of the group read other lines. */
 template <typename REAL, int THREADS>
-static __device__ __forceinline__ void together_sum(const REAL *partials, REAL *y, k_u64 cols,
-                                                    REAL *scratch) {
+K_DEVICE void together_sum(const REAL *partials, REAL *y, k_u64 cols, REAL *scratch) {
     k_u32 width = 32 / sizeof(REAL), lines = K_GROUPS, way;
 
     while (width < THREADS && (k_u64)width * K_GROUPS < cols)
@@ -70,35 +69,26 @@ static __device__ __forceinline__ void together_sum(const REAL *partials, REAL *
 
 /* The single pass for each element type. */
 #define TOGETHER_WALK(kind, real, vector)                                                          \
-    static __device__ __forceinline__ void together_walk(                                          \
-        const atax_place_##kind *p, real *partials, atax_span s, real *sums, real *scratch,        \
-        vector *beside, k_u32 slots, k_u32 threads, k_u32 vectors, k_u32 rows, int by_vector) {    \
-        atax_walk_##kind(p, partials, s, sums, scratch, beside, slots, threads, vectors, rows,     \
+    K_DEVICE void together_walk(const real *a, const real *x, real *partial, const atax_span &s,   \
+                                k_u32 width, vector *pool, real *scratch, k_u32 threads,           \
+                                k_u32 vectors, k_u32 rows, k_u32 slots, int by_vector) {           \
+        atax_walk_##kind(a, x, partial, s, width, pool, scratch, threads, vectors, rows, slots,    \
                          by_vector);                                                               \
     }
 
 TOGETHER_WALK(f32, k_f32, k_f32x4)
 TOGETHER_WALK(f64, k_f64, k_f64x2)
 
-template <typename PLACE, typename REAL, typename VECTOR, int THREADS, int VECTORS, int ROWS,
-          int SLOTS, int BY_VECTOR>
-static __device__ __forceinline__ void together(const REAL *__restrict__ a,
-                                                const REAL *__restrict__ x, REAL *partials, REAL *y,
-                                                k_u32 *barrier, const atax_span &s, k_u32 width) {
-    constexpr int SUMS = 2 * ROWS * THREADS / 32 / (int)(sizeof(VECTOR) / sizeof(REAL));
-    constexpr int BESIDE = SLOTS > 1 ? THREADS / 2 * VECTORS : 0;
-    __shared__ VECTOR pool[SUMS + BESIDE];
+template <typename REAL, typename VECTOR, int THREADS, int VECTORS, int ROWS, int SLOTS,
+          int BY_VECTOR>
+K_DEVICE void together(const REAL *__restrict__ a, const REAL *__restrict__ x, REAL *partials,
+                       REAL *y, k_u32 *barrier, const atax_span &s, k_u32 width) {
+    constexpr int REALS = sizeof(VECTOR) / sizeof(REAL);
+    __shared__ VECTOR pool[ATAX_POOL(THREADS, VECTORS, ROWS, SLOTS, REALS)];
     __shared__ REAL scratch[ROWS * THREADS];
-    PLACE p;
 
-    p.a = a;
-    p.x = x;
-    p.cols = (k_u32)s.cols;
-    p.width = SLOTS > 1 ? width : THREADS;
-    p.index = SLOTS > 1 ? K_THREAD % width : K_THREAD;
-    p.slot = SLOTS > 1 ? K_THREAD / width : 0;
-    together_walk(&p, partials + K_GROUP * s.cols, s, (REAL *)pool, scratch, pool + SUMS,
-                  SLOTS > 1 ? THREADS / width : 1, THREADS, VECTORS, ROWS, BY_VECTOR);
+    together_walk(a, x, partials + K_GROUP * s.cols, s, width, pool, scratch, THREADS, VECTORS,
+                  ROWS, SLOTS, BY_VECTOR);
     together_wait(barrier);
     together_sum<REAL, THREADS>(partials, y, s.cols, scratch);
 }
@@ -107,8 +97,8 @@ static __device__ __forceinline__ void together(const REAL *__restrict__ a,
     K_KERNEL_DENSE(threads, groups)                                                                \
     name##_##kind(const real *__restrict__ a, const real *__restrict__ x, real *partials, real *y, \
                   k_u32 *barrier, const atax_span s, const k_u32 width) {                          \
-        together<atax_place_##kind, real, vector, threads, vectors, rows, slots, aligned>(         \
-            a, x, partials, y, barrier, s, width);                                                 \
+        together<real, vector, threads, vectors, rows, slots, aligned>(a, x, partials, y, barrier, \
+                                                                       s, width);                  \
     }
 
 #define TOGETHER_KERNELS(name, threads, groups, vectors, rows, slots)                              \

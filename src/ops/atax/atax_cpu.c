@@ -80,19 +80,17 @@ static void run_naive(const iron__cpu_work *work) {
         naive_f64(work);
 }
 
-static void run_interchanged(const iron__cpu_work *work) {
+/* In blocks of columns that have so many bytes of y. */
+static void by_rows(const iron__cpu_work *work, size_t block_bytes) {
     if (work->problem->c.element == IRON_F32)
-        by_rows_f32(work, SIZE_MAX);
+        by_rows_f32(work, block_bytes / sizeof(float));
     else
-        by_rows_f64(work, SIZE_MAX);
+        by_rows_f64(work, block_bytes / sizeof(double));
 }
 
-static void run_blocked(const iron__cpu_work *work) {
-    if (work->problem->c.element == IRON_F32)
-        by_rows_f32(work, BLOCK_BYTES / sizeof(float));
-    else
-        by_rows_f64(work, BLOCK_BYTES / sizeof(double));
-}
+static void run_interchanged(const iron__cpu_work *work) { by_rows(work, SIZE_MAX); }
+
+static void run_blocked(const iron__cpu_work *work) { by_rows(work, BLOCK_BYTES); }
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 

@@ -86,62 +86,45 @@ static const iron__gpu_image image = IRON_GPU_IMAGE(atax);
 
 #define VECTOR_BYTES 16u
 
-typedef struct held_shape {
+/* The shapes of the single pass, by the rows that they hold: a group holds whole rows in the first,
+ * y of a row in `wide`, and nothing in `any`. */
+typedef struct row_shape {
     const char *name;
     uint32_t threads, groups, vectors, rows, slots;
-} held_shape;
+    bool is_held;
+} row_shape;
 
-static const held_shape held_shapes[] = {
+static const row_shape row_shapes[] = {
 #define SHAPE(name, threads, groups, vectors, rows, slots)                                         \
-    {#name, threads, groups, vectors, rows, slots},
+    {#name, threads, groups, vectors, rows, slots, true},
     ATAX_SINGLE_SHAPES(SHAPE)
 #undef SHAPE
+        {"wide", ATAX_WIDE_THREADS, 1, ATAX_WIDE_VECTORS, 1, 1, false},
+    {"any", ATAX_ANY_THREADS, 1, UINT32_MAX, ATAX_ANY_ROWS, 1, false},
 };
 
-/* The number of threads that share a row: the smallest power of two that can hold it. */
-static uint32_t width_of(const held_shape *h, uint64_t row_bytes) {
-    uint32_t width = h->threads / h->slots;
-
-    while ((uint64_t)width * h->vectors * VECTOR_BYTES < row_bytes)
-        width *= 2;
-    return width;
+static bool holds(const row_shape *r, uint64_t threads, uint64_t row_bytes) {
+    return threads * r->vectors >= iron__kit_pieces(row_bytes, VECTOR_BYTES);
 }
 
 static pass_shape shape_of(const iron__case *c) {
     uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
-    bool is_by_element = row_bytes % VECTOR_BYTES != 0;
+    const row_shape *r = row_shapes;
+    uint32_t width;
 
-    for (size_t k = 0; k < IRON_KIT_COUNT(held_shapes); k++) {
-        const held_shape *h = &held_shapes[k];
-
-        if ((uint64_t)h->threads * h->vectors * VECTOR_BYTES >= row_bytes) {
-            uint32_t width = width_of(h, row_bytes);
-
-            return (pass_shape){.name = h->name,
-                                .threads = h->threads,
-                                .groups_per_unit = h->groups,
-                                .width = width,
-                                .round_rows = h->threads / width * h->rows,
-                                .slot_rows = h->rows,
-                                .is_held = true,
-                                .is_by_element = is_by_element};
-        }
-    }
-    if ((uint64_t)ATAX_WIDE_THREADS * ATAX_WIDE_VECTORS * VECTOR_BYTES >= row_bytes)
-        return (pass_shape){.name = "wide",
-                            .threads = ATAX_WIDE_THREADS,
-                            .groups_per_unit = 1,
-                            .width = ATAX_WIDE_THREADS,
-                            .round_rows = 1,
-                            .slot_rows = 1,
-                            .is_by_element = is_by_element};
-    return (pass_shape){.name = "any",
-                        .threads = ATAX_ANY_THREADS,
-                        .groups_per_unit = 1,
-                        .width = ATAX_ANY_THREADS,
-                        .round_rows = ATAX_ANY_ROWS,
-                        .slot_rows = ATAX_ANY_ROWS,
-                        .is_by_element = false};
+    while (!holds(r, r->threads, row_bytes))
+        r++;
+    width = r->threads / r->slots; /* the smallest power of two that suffices */
+    while (!holds(r, width, row_bytes))
+        width *= 2;
+    return (pass_shape){.name = r->name,
+                        .threads = r->threads,
+                        .groups_per_unit = r->groups,
+                        .width = width,
+                        .round_rows = r->threads / width * r->rows,
+                        .slot_rows = r->rows,
+                        .is_held = r->is_held,
+                        .is_by_element = row_bytes % VECTOR_BYTES != 0 && r->vectors != UINT32_MAX};
 }
 
 /* Finds a kernel of the single pass for the case's shape: "atax_single_slim_unaligned_f64". */

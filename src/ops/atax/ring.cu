@@ -33,26 +33,24 @@
 
 #define RING_LINE 32u /* lines are padded to as many elements */
 
-static __device__ __forceinline__ k_u32 ring_address(const void *shared) {
-    return (k_u32)__cvta_generic_to_shared(shared);
-}
+K_DEVICE k_u32 ring_address(const void *shared) { return (k_u32)__cvta_generic_to_shared(shared); }
 
 /* The state of a barrier in shared memory is 8 bytes; `arrivals` complete a phase. */
-static __device__ __forceinline__ void ring_init(k_u32 barrier, k_u32 arrivals) {
+K_DEVICE void ring_init(k_u32 barrier, k_u32 arrivals) {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
 
 /* Makes initialized barriers visible to the copy engine. */
-static __device__ __forceinline__ void ring_ready(void) {
+K_DEVICE void ring_ready(void) {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-static __device__ __forceinline__ void ring_arrive(k_u32 barrier) {
+K_DEVICE void ring_arrive(k_u32 barrier) {
     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-static __device__ __forceinline__ void ring_wait(k_u32 barrier, k_u32 parity) {
+K_DEVICE void ring_wait(k_u32 barrier, k_u32 parity) {
     asm volatile("{ .reg .pred done;\n"
                  "again: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n"
                  "@!done bra again; }" ::"r"(barrier),
@@ -61,13 +59,12 @@ static __device__ __forceinline__ void ring_wait(k_u32 barrier, k_u32 parity) {
 }
 
 /* Announces `bytes` to a barrier, which their arrival completes. */
-static __device__ __forceinline__ void ring_expect(k_u32 barrier, k_u32 bytes) {
+K_DEVICE void ring_expect(k_u32 barrier, k_u32 bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                  : "memory");
 }
 
-static __device__ __forceinline__ void ring_copy(k_u32 to, const void *from, k_u32 bytes,
-                                                 k_u32 barrier) {
+K_DEVICE void ring_copy(k_u32 to, const void *from, k_u32 bytes, k_u32 barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1], %2, [%3];" ::"r"(to),
                  "l"(from), "r"(bytes), "r"(barrier)
@@ -75,18 +72,13 @@ static __device__ __forceinline__ void ring_copy(k_u32 to, const void *from, k_u
 }
 
 /* Bytes of a copy that begins `shift` bytes before what is wanted: whole vectors of 16. */
-static __device__ __forceinline__ k_u32 ring_whole(k_u32 shift, k_u32 bytes) {
-    return (shift + bytes + 15) & ~15u;
-}
+K_DEVICE k_u32 ring_whole(k_u32 shift, k_u32 bytes) { return (shift + bytes + 15) & ~15u; }
 
-static __device__ __forceinline__ k_u32 ring_shift(const char *from) {
-    return (k_u32)(k_u64)from & 15;
-}
+K_DEVICE k_u32 ring_shift(const char *from) { return (k_u32)(k_u64)from & 15; }
 
 /* Adds `count` values of each lane over a warp as far as one value per lane: lane l then has a sum
  * of value l / (32 / count), over that many lanes. v is used up. */
-template <typename REAL, int COUNT>
-static __device__ __forceinline__ REAL ring_gather(REAL *v, k_u32 lane) {
+template <typename REAL, int COUNT> K_DEVICE REAL ring_gather(REAL *v, k_u32 lane) {
     k_u32 bit = 16;
 
 #pragma unroll
@@ -101,7 +93,7 @@ static __device__ __forceinline__ REAL ring_gather(REAL *v, k_u32 lane) {
 }
 
 /* The rest of the addition: over the lanes that have the same value. */
-template <typename REAL, int COUNT> static __device__ __forceinline__ REAL ring_rest(REAL v) {
+template <typename REAL, int COUNT> K_DEVICE REAL ring_rest(REAL v) {
 #pragma unroll
     for (int bit = 16 / COUNT; bit > 0; bit /= 2)
         v += __shfl_xor_sync(0xFFFFFFFFu, v, bit);
@@ -110,24 +102,23 @@ template <typename REAL, int COUNT> static __device__ __forceinline__ REAL ring_
 
 /* Where this group or team leaves its part of y. */
 template <typename REAL>
-static __device__ __forceinline__ REAL *ring_line(const atax_ring &s, REAL *partials, REAL *y,
-                                                  k_u32 lines, k_u32 line) {
+K_DEVICE REAL *ring_line(const atax_ring &s, REAL *partials, REAL *y, k_u32 lines, k_u32 line) {
     return lines == 1 ? y
                       : partials + (k_u64)line * ((s.cols + RING_LINE - 1) / RING_LINE * RING_LINE);
 }
 
-static __device__ __forceinline__ k_f32x4 ring_plus(k_f32x4 a, k_f32x4 b) {
-    return k_fma_f32x4(1, a, b);
-}
+template <typename REAL> struct ring_vector;
+template <> struct ring_vector<k_f32> { typedef k_f32x4 type; };
+template <> struct ring_vector<k_f64> { typedef k_f64x2 type; };
 
-static __device__ __forceinline__ k_f64x2 ring_plus(k_f64x2 a, k_f64x2 b) {
-    return k_fma_f64x2(1, a, b);
-}
+K_DEVICE k_f32x4 ring_plus(k_f32x4 a, k_f32x4 b) { return k_fma_f32x4(1, a, b); }
+
+K_DEVICE k_f64x2 ring_plus(k_f64x2 a, k_f64x2 b) { return k_fma_f64x2(1, a, b); }
 
 /* Adds the lines: a group has some vectors of columns, its threads share the lines. */
 template <typename REAL, typename VECTOR>
-static __device__ __forceinline__ void ring_sum(const atax_ring &s, const REAL *partials, REAL *y,
-                                                k_u32 lines, VECTOR *shared) {
+K_DEVICE void ring_sum(const atax_ring &s, const REAL *partials, REAL *y, k_u32 lines,
+                       VECTOR *shared) {
     const k_u32 each = sizeof(VECTOR) / sizeof(REAL);
     k_u64 pitch = ((s.cols + RING_LINE - 1) / RING_LINE * RING_LINE) / each;
     k_u64 vectors = (s.cols + each - 1) / each, share = (vectors + K_GROUPS - 1) / K_GROUPS;
@@ -158,9 +149,9 @@ static __device__ __forceinline__ void ring_sum(const atax_ring &s, const REAL *
 }
 
 /* The end of every kernel: the lines are added. Packets of members become 0 again. */
-template <typename REAL, typename VECTOR>
-static __device__ __forceinline__ void ring_end(const atax_ring &s, const REAL *partials, REAL *y,
-                                                k_u32 *words, char *shared) {
+template <typename REAL>
+K_DEVICE void ring_end(const atax_ring &s, const REAL *partials, REAL *y, k_u32 *words,
+                       char *shared) {
     k_u32 lines = K_GROUPS / s.members;
 
     if (K_GROUPS == 1)
@@ -173,7 +164,7 @@ static __device__ __forceinline__ void ring_end(const atax_ring &s, const REAL *
             packets[K_GROUP * ATAX_PACKETS * 2 + k] = 0;
     }
     if (lines > 1)
-        ring_sum<REAL, VECTOR>(s, partials, y, lines, (VECTOR *)shared);
+        ring_sum(s, partials, y, lines, (typename ring_vector<REAL>::type *)shared);
 }
 
 /* Tiles of rows, dealt to the groups in turns; MAIN warps use them, the next one loads. */
@@ -244,9 +235,8 @@ template <typename REAL, int MAIN> struct ring_tiles {
 
 /* SURE: so many of a thread's VALUES are in every row; further ones may be beyond its end. */
 template <typename REAL, int VALUES, int SURE, int ROWS>
-static __device__ __forceinline__ void ring_warps(const REAL *a, const REAL *x, REAL *y,
-                                                  REAL *partials, const atax_ring &s,
-                                                  char *shared) {
+K_DEVICE void ring_warps(const REAL *a, const REAL *x, REAL *y, REAL *partials, const atax_ring &s,
+                         char *shared) {
     const int MAIN = ATAX_RING_THREADS / 32 - 1;
     ring_tiles<REAL, MAIN> t;
     k_u32 warp = K_THREAD / 32, lane = K_THREAD % 32, cols = (k_u32)s.cols;
@@ -330,9 +320,8 @@ static __device__ __forceinline__ void ring_warps(const REAL *a, const REAL *x, 
 
 /* A thread has rows of up to COLS columns, of COLS if IS_EXACT. */
 template <typename REAL, int COLS, int MAIN, bool IS_EXACT>
-static __device__ __forceinline__ void ring_threads(const REAL *a, const REAL *x, REAL *y,
-                                                    REAL *partials, const atax_ring &s,
-                                                    char *shared) {
+K_DEVICE void ring_threads(const REAL *a, const REAL *x, REAL *y, REAL *partials,
+                           const atax_ring &s, char *shared) {
     const k_u32 BANKS = 128 / sizeof(REAL), THREADS = 32 * MAIN;
     const int ROWS = ATAX_THREAD_ROWS(COLS * (int)sizeof(REAL), MAIN);
     const bool CAN_TURN = !IS_EXACT || COLS % 2 == 0;
@@ -430,11 +419,11 @@ static __device__ __forceinline__ void ring_threads(const REAL *a, const REAL *x
 }
 
 /* A packet: one or two words of 8 bytes, each with 4 bytes of the value and the turn's number. */
-static __device__ __forceinline__ void ring_send(k_u64 *to, k_f32 value, k_u32 turn) {
+K_DEVICE void ring_send(k_u64 *to, k_f32 value, k_u32 turn) {
     *(volatile k_u64 *)to = (k_u64)turn << 32 | __float_as_uint(value);
 }
 
-static __device__ __forceinline__ void ring_send(k_u64 *to, k_f64 value, k_u32 turn) {
+K_DEVICE void ring_send(k_u64 *to, k_f64 value, k_u32 turn) {
     k_u64 bits = (k_u64)__double_as_longlong(value), tag = (k_u64)turn << 32;
 
     asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to),
@@ -442,7 +431,7 @@ static __device__ __forceinline__ void ring_send(k_u64 *to, k_f64 value, k_u32 t
                  : "memory");
 }
 
-static __device__ __forceinline__ k_f32 ring_receive(const k_u64 *from, k_u32 turn, k_f32) {
+K_DEVICE k_f32 ring_receive(const k_u64 *from, k_u32 turn, k_f32) {
     k_u64 v;
 
     do
@@ -451,7 +440,7 @@ static __device__ __forceinline__ k_f32 ring_receive(const k_u64 *from, k_u32 tu
     return __uint_as_float((k_u32)v);
 }
 
-static __device__ __forceinline__ k_f64 ring_receive(const k_u64 *from, k_u32 turn, k_f64) {
+K_DEVICE k_f64 ring_receive(const k_u64 *from, k_u32 turn, k_f64) {
     k_u64 low, high;
 
     do
@@ -531,9 +520,8 @@ template <typename REAL, int ROWS> struct ring_team {
 };
 
 template <typename REAL, int VALUES, int SURE, int ROWS>
-static __device__ __forceinline__ void ring_teams(const REAL *a, const REAL *x, REAL *y,
-                                                  REAL *partials, k_u32 *words, const atax_ring &s,
-                                                  char *shared) {
+K_DEVICE void ring_teams(const REAL *a, const REAL *x, REAL *y, REAL *partials, k_u32 *words,
+                         const atax_ring &s, char *shared) {
     const k_u32 MAIN = ATAX_TEAM_THREADS / 32, T = ATAX_TEAM_THREADS, WORDS = sizeof(REAL) / 4;
     k_u32 warp = K_THREAD / 32, lane = K_THREAD % 32, index = K_THREAD;
     k_u32 member = K_GROUP % s.members, team = K_GROUP / s.members, teams = K_GROUPS / s.members;
@@ -686,8 +674,7 @@ static __device__ __forceinline__ void ring_teams(const REAL *a, const REAL *x, 
 
 /* The sum of row * x over columns begin ... end-1, for one thread. */
 template <typename REAL>
-static __device__ __forceinline__ REAL ring_product(const REAL *row, const REAL *x, k_u64 begin,
-                                                    k_u64 end) {
+K_DEVICE REAL ring_product(const REAL *row, const REAL *x, k_u64 begin, k_u64 end) {
     const k_u32 LOADS = 8;
     REAL sums[LOADS] = {};
 
@@ -707,9 +694,8 @@ static __device__ __forceinline__ REAL ring_product(const REAL *row, const REAL 
 /* Rows that no team can hold, two reads. Groups add pieces of ATAX_TWICE columns of a row, then the
  * pieces of rows, then tmp * row for their columns; they wait for each other in between. */
 template <typename REAL>
-static __device__ __forceinline__ void ring_twice(const REAL *a, const REAL *x, REAL *y,
-                                                  REAL *partials, k_u32 *words, const atax_ring &s,
-                                                  REAL *shared) {
+K_DEVICE void ring_twice(const REAL *a, const REAL *x, REAL *y, REAL *partials, k_u32 *words,
+                         const atax_ring &s, REAL *shared) {
     const k_u32 LOADS = 4, WARPS = ATAX_RING_THREADS / 32, BLOCK = LOADS * ATAX_RING_THREADS;
     k_u64 pieces = (s.cols + ATAX_TWICE - 1) / ATAX_TWICE;
     REAL *tmp = partials + s.rows * pieces;
@@ -778,44 +764,40 @@ static __device__ __forceinline__ void ring_twice(const REAL *a, const REAL *x, 
         name(const real *__restrict__ a, const real *__restrict__ x, real *y, real *partials,      \
              k_u32 *words, const __grid_constant__ atax_ring s)
 
-#define RING_THREAD(kind, real, vector, cols, warps, is_exact)                                     \
-    RING_KERNEL(atax_thread_##cols##_##kind, real, (warps)*32 + 32, 1) {                           \
-        RING_BODY(K_DYNAMIC(char, shared);                                                         \
-                  ring_threads<real, cols, warps, is_exact>(a, x, y, partials, s, shared);         \
-                  ring_end<real, vector>(s, partials, y, words, shared);)                          \
+/* A kernel that ends with the sum over lines; the rest is the call of what comes before it. */
+#define RING_SUMMED(name, real, threads, ...)                                                      \
+    RING_KERNEL(name, real, threads, 1) {                                                          \
+        RING_BODY(K_DYNAMIC(char, shared); __VA_ARGS__;                                            \
+                  ring_end<real>(s, partials, y, words, shared);)                                  \
     }
-#define RING_THREAD_F32(cols, warps, ignored, is_exact)                                            \
-    RING_THREAD(f32, k_f32, k_f32x4, cols, warps, is_exact)
-#define RING_THREAD_F64(cols, ignored, warps, is_exact)                                            \
-    RING_THREAD(f64, k_f64, k_f64x2, cols, warps, is_exact)
-ATAX_THREAD_SHAPES(RING_THREAD_F32)
-ATAX_THREAD_SHAPES(RING_THREAD_F64)
 
-#define RING_WARP(kind, real, vector, values, sure, rows)                                          \
-    RING_KERNEL(atax_warp_##values##_##kind, real, ATAX_RING_THREADS, 1) {                         \
-        RING_BODY(K_DYNAMIC(char, shared);                                                         \
-                  ring_warps<real, values, sure, rows>(a, x, y, partials, s, shared);              \
-                  ring_end<real, vector>(s, partials, y, words, shared);)                          \
-    }
-#define RING_WARP_F32(values, sure, rows) RING_WARP(f32, k_f32, k_f32x4, values, sure, rows)
-#define RING_WARP_F64(values, sure, rows) RING_WARP(f64, k_f64, k_f64x2, values, sure, rows)
+#define RING_THREAD(kind, cols, warps, is_exact)                                                   \
+    RING_SUMMED(atax_thread_##cols##_##kind, k_##kind, (warps)*32 + 32,                            \
+                ring_threads<k_##kind, cols, warps, is_exact>(a, x, y, partials, s, shared))
+#define RING_THREADS(cols, warps_f32, warps_f64, is_exact)                                         \
+    RING_THREAD(f32, cols, warps_f32, is_exact)                                                    \
+    RING_THREAD(f64, cols, warps_f64, is_exact)
+ATAX_THREAD_SHAPES(RING_THREADS)
+
+#define RING_WARP(kind, values, sure, rows)                                                        \
+    RING_SUMMED(atax_warp_##values##_##kind, k_##kind, ATAX_RING_THREADS,                          \
+                ring_warps<k_##kind, values, sure, rows>(a, x, y, partials, s, shared))
+#define RING_WARP_F32(values, sure, rows) RING_WARP(f32, values, sure, rows)
+#define RING_WARP_F64(values, sure, rows) RING_WARP(f64, values, sure, rows)
 ATAX_WARP_SHAPES_F32(RING_WARP_F32)
 ATAX_WARP_SHAPES_F64(RING_WARP_F64)
 
-#define RING_TEAM(kind, real, vector, values, sure, rows)                                          \
-    RING_KERNEL(atax_team_##values##x##rows##_##kind, real, ATAX_RING_THREADS, 1) {                \
-        RING_BODY(K_DYNAMIC(char, shared);                                                         \
-                  ring_teams<real, values, sure, rows>(a, x, y, partials, words, s, shared);       \
-                  ring_end<real, vector>(s, partials, y, words, shared);)                          \
-    }
-#define RING_TEAM_F32(values, sure, rows) RING_TEAM(f32, k_f32, k_f32x4, values, sure, rows)
-#define RING_TEAM_F64(values, sure, rows) RING_TEAM(f64, k_f64, k_f64x2, values, sure, rows)
+#define RING_TEAM(kind, values, sure, rows)                                                        \
+    RING_SUMMED(atax_team_##values##x##rows##_##kind, k_##kind, ATAX_RING_THREADS,                 \
+                ring_teams<k_##kind, values, sure, rows>(a, x, y, partials, words, s, shared))
+#define RING_TEAM_F32(values, sure, rows) RING_TEAM(f32, values, sure, rows)
+#define RING_TEAM_F64(values, sure, rows) RING_TEAM(f64, values, sure, rows)
 ATAX_TEAM_SHAPES_F32(RING_TEAM_F32)
 ATAX_TEAM_SHAPES_F64(RING_TEAM_F64)
 
-RING_KERNEL(atax_twice_f32, k_f32, ATAX_RING_THREADS, ATAX_TWICE_GROUPS) {
-    RING_BODY(K_DYNAMIC(k_f32, shared); ring_twice(a, x, y, partials, words, s, shared);)
-}
-RING_KERNEL(atax_twice_f64, k_f64, ATAX_RING_THREADS, ATAX_TWICE_GROUPS) {
-    RING_BODY(K_DYNAMIC(k_f64, shared); ring_twice(a, x, y, partials, words, s, shared);)
-}
+#define RING_TWICE(kind)                                                                           \
+    RING_KERNEL(atax_twice_##kind, k_##kind, ATAX_RING_THREADS, ATAX_TWICE_GROUPS) {               \
+        RING_BODY(K_DYNAMIC(k_##kind, shared); ring_twice(a, x, y, partials, words, s, shared);)   \
+    }
+RING_TWICE(f32)
+RING_TWICE(f64)

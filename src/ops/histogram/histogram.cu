@@ -6,8 +6,7 @@
  * Local memory and traffic as `shared` in histogram.k. The match saves additions to one address; it
  * costs an instruction per element that compares every lane with every other.
  */
-K_DEVICE void histogram_matched(const k_u32x4 *K_RESTRICT data, k_u64 *K_RESTRICT counts,
-                                const histogram_span *s, k_u32 *table, const k_u32 bits) {
+K_DEVICE void histogram_matched(HISTOGRAM_TABLE_ARGS) {
     k_u64 step = (k_u64)K_GROUPS * HISTOGRAM_TABLE_THREADS;
     k_u64 warp = (k_u64)K_GROUP * HISTOGRAM_TABLE_THREADS +
                  K_THREAD / 32 * 32; /* its first lane's element */
@@ -23,17 +22,7 @@ K_DEVICE void histogram_matched(const k_u32x4 *K_RESTRICT data, k_u64 *K_RESTRIC
             atomicAdd(&table[value], (k_u32)__popc(same));
     }
     K_BARRIER();
-    for (k_u32 bin = K_THREAD; bin < s->bins; bin += HISTOGRAM_TABLE_THREADS)
-        histogram_add(counts, bin, table[bin]);
+    histogram_add_table(counts, s, table);
 }
 
-#define HISTOGRAM_MATCH_KERNEL(name, bits)                                                         \
-    K_KERNEL(HISTOGRAM_TABLE_THREADS) name(HISTOGRAM_ARGS) {                                       \
-        K_DYNAMIC(k_u32, table);                                                                   \
-        histogram_matched(data, counts, &s, table, bits);                                          \
-    }
-
-HISTOGRAM_MATCH_KERNEL(histogram_match_u8, 8)
-HISTOGRAM_MATCH_KERNEL(histogram_match_u16, 16)
-HISTOGRAM_MATCH_KERNEL(histogram_match_u32, 32)
-#undef HISTOGRAM_MATCH_KERNEL
+HISTOGRAM_TABLE_KERNELS(histogram_match, histogram_matched)

@@ -31,13 +31,14 @@ typedef struct plan {
     const char *kernel; /* without the element type: "histogram_lanes" */
     uint32_t threads;   /* per group */
     uint32_t groups;    /* per unit */
-    size_t turn_bytes;  /* that a group reads at a time */
+    uint32_t loads;     /* of 16 bytes that a thread has in flight; 0: element by element */
     size_t local_bytes;
     uint32_t copies, wide, held; /* for the kernel: see histogram_span; held: 0 if not mixed */
 } plan;
 
-/* Fills *out for a device and a case. out->kernel is the row's kernel, or NULL if the plan chooses
- * it. IRON_E_UNSUPPORTED with the reason if the device cannot run the row. */
+/* Fills *out for a device and a case. out->kernel and out->loads are the row's; if the kernel is
+ * NULL, the plan chooses both. IRON_E_UNSUPPORTED with the reason if the device cannot run the
+ * row. */
 typedef iron_status (*planner)(const iron__gpu_info *info, const iron__case *c, plan *out,
                                iron_error *err);
 
@@ -75,31 +76,19 @@ static iron_status check_fit(const iron__gpu_info *info, const iron__case *c, co
 static iron_status plan_global(const iron__gpu_info *info, const iron__case *c, plan *out,
                                iron_error *err) {
     (void)info;
+    (void)c;
     (void)err;
     out->threads = HISTOGRAM_SMALL_THREADS;
     out->groups = HISTOGRAM_SMALL_GROUPS;
-    out->turn_bytes = HISTOGRAM_SMALL_THREADS * iron__element_bytes(c->element);
     return IRON_OK;
 }
 
-static iron_status plan_table(const iron__gpu_info *info, const iron__case *c, size_t turn_bytes,
-                              plan *out, iron_error *err) {
+static iron_status plan_table(const iron__gpu_info *info, const iron__case *c, plan *out,
+                              iron_error *err) {
     out->threads = HISTOGRAM_TABLE_THREADS;
-    out->turn_bytes = turn_bytes;
     out->local_bytes = table_bytes(c);
     out->groups = groups_of(info, out->local_bytes, HISTOGRAM_TABLE_GROUPS);
     return check_fit(info, c, out, err);
-}
-
-static iron_status plan_plain(const iron__gpu_info *info, const iron__case *c, plan *out,
-                              iron_error *err) {
-    return plan_table(info, c, HISTOGRAM_TABLE_THREADS * iron__element_bytes(c->element), out, err);
-}
-
-static iron_status plan_vector(const iron__gpu_info *info, const iron__case *c, plan *out,
-                               iron_error *err) {
-    return plan_table(info, c, (size_t)HISTOGRAM_TABLE_THREADS * HISTOGRAM_VECTOR_LOADS * QUAD, out,
-                      err);
 }
 
 /* As many copies as fit; a single one would equal the row that this one is compared with. */
@@ -107,7 +96,7 @@ static iron_status plan_copies(const iron__gpu_info *info, const iron__case *c, 
                                iron_error *err) {
     uint64_t room = info->local_bytes_max / table_bytes(c);
 
-    IRON_TRY(plan_plain(info, c, out, err));
+    IRON_TRY(plan_table(info, c, out, err));
     IRON_FAIL_IF(room < 2, err, IRON_E_UNSUPPORTED,
                  "two tables of %" PRIu32 " bins need %zu bytes of local memory; %s has %" PRIu64,
                  iron__histogram_bins(c), 2 * table_bytes(c), info->name, info->local_bytes_max);
@@ -117,25 +106,19 @@ static iron_status plan_copies(const iron__gpu_info *info, const iron__case *c, 
     return IRON_OK;
 }
 
-static iron_status plan_lane_tables(const iron__gpu_info *info, const iron__case *c, uint32_t loads,
-                                    plan *out, iron_error *err) {
+static iron_status plan_lanes(const iron__gpu_info *info, const iron__case *c, plan *out,
+                              iron_error *err) {
     out->threads = HISTOGRAM_LANES_THREADS;
-    out->turn_bytes = (size_t)HISTOGRAM_LANES_THREADS * loads * QUAD;
     out->local_bytes = table_bytes(c) * HISTOGRAM_LANES;
     out->groups = groups_of(info, out->local_bytes, HISTOGRAM_LANES_GROUPS);
     return check_fit(info, c, out, err);
-}
-
-static iron_status plan_lanes(const iron__gpu_info *info, const iron__case *c, plan *out,
-                              iron_error *err) {
-    return plan_lane_tables(info, c, HISTOGRAM_LANES_ONE_LOADS, out, err);
 }
 
 static iron_status plan_packed(const iron__gpu_info *info, const iron__case *c, plan *out,
                                iron_error *err) {
     out->wide = (iron__histogram_bins(c) + 1) / 2;
     out->threads = HISTOGRAM_PACKED_THREADS;
-    out->turn_bytes = (size_t)HISTOGRAM_PACKED_THREADS * HISTOGRAM_PACKED_LOADS * QUAD;
+    out->loads = HISTOGRAM_PACKED_LOADS;
     out->local_bytes = out->wide * sizeof(k_u32);
     out->groups = HISTOGRAM_PACKED_GROUPS;
     return check_fit(info, c, out, err);
@@ -181,7 +164,7 @@ static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, p
     out->wide = (uint32_t)least_of(bins + 7, room - out->held) / 8 * 8;
     out->kernel = out->held < bins ? "histogram_mixed_part" : "histogram_mixed";
     out->threads = HISTOGRAM_MIXED_THREADS;
-    out->turn_bytes = (size_t)HISTOGRAM_MIXED_THREADS * HISTOGRAM_MIXED_LOADS * QUAD;
+    out->loads = HISTOGRAM_MIXED_LOADS;
     out->local_bytes = (size_t)(out->wide + out->held + QUAD - 1) / QUAD * QUAD +
                        HISTOGRAM_CONTROL * sizeof(k_u32);
     out->groups = 1;
@@ -201,7 +184,7 @@ static iron_status plan_small(const iron__gpu_info *info, const iron__case *c, p
     }
     out->kernel = "histogram_table_small";
     out->threads = HISTOGRAM_SMALL_THREADS;
-    out->turn_bytes = (size_t)HISTOGRAM_SMALL_THREADS * HISTOGRAM_SMALL_LOADS * QUAD;
+    out->loads = HISTOGRAM_SMALL_LOADS;
     out->local_bytes = table_bytes(c);
     out->groups =
         (uint32_t)least_of(info->local_bytes_max / out->local_bytes, HISTOGRAM_SMALL_GROUPS);
@@ -217,12 +200,13 @@ static iron_status plan_champion(const iron__gpu_info *info, const iron__case *c
     if (iron__histogram_bins(c) <= HISTOGRAM_LANES_BINS &&
         table_bytes(c) * HISTOGRAM_LANES <= room) {
         out->kernel = "histogram_lanes";
-        return plan_lane_tables(info, c, HISTOGRAM_LANES_LOADS, out, err);
+        out->loads = HISTOGRAM_LANES_LOADS;
+        return plan_lanes(info, c, out, err);
     }
     if (table_bytes(c) <= room && is_for_two(room, table_bytes(c))) {
         out->kernel = "histogram_table";
-        return plan_table(info, c, (size_t)HISTOGRAM_TABLE_THREADS * HISTOGRAM_TABLE_LOADS * QUAD,
-                          out, err);
+        out->loads = HISTOGRAM_TABLE_LOADS;
+        return plan_table(info, c, out, err);
     }
     if ((c->element == IRON_U16 || iron__histogram_bins(c) <= HISTOGRAM_PACKED_BINS) &&
         table_bytes(c) / 2 + sizeof(k_u32) <= room) {
@@ -247,14 +231,17 @@ static const iron__gpu_image image = IRON_GPU_IMAGE(histogram);
 typedef struct style {
     const char *kernel; /* NULL: the plan chooses */
     planner make_plan;
+    uint32_t loads;
 } style;
 
 /* params[] of a work: groups and copies, wide and held share one. */
 enum { PARAM_THREADS, PARAM_GROUPS, PARAM_LOCAL_BYTES, PARAM_COUNTERS };
 
 static uint32_t group_count(const iron__gpu_work *work, const plan *p) {
-    uint64_t bytes = work->c.rows * iron__element_bytes(work->c.element);
-    uint32_t groups = iron__kit_groups(work, iron__kit_pieces(bytes, p->turn_bytes), p->groups);
+    size_t element = iron__element_bytes(work->c.element);
+    size_t turn_bytes = p->threads * (p->loads ? p->loads * (size_t)QUAD : element);
+    uint64_t turns = iron__kit_pieces(work->c.rows * element, turn_bytes);
+    uint32_t groups = iron__kit_groups(work, turns, p->groups);
     uint64_t least = iron__kit_pieces(work->c.rows, GROUP_MAX);
 
     if (p->held && groups > HISTOGRAM_MIXED_GROUPS)
@@ -265,7 +252,7 @@ static uint32_t group_count(const iron__gpu_work *work, const plan *p) {
 static iron_status set_up(iron__gpu_work *work, iron_error *err) {
     const iron__gpu_info *info = &work->device->info;
     const style *s = work->spec->own;
-    plan p = {.kernel = s->kernel};
+    plan p = {.kernel = s->kernel, .loads = s->loads};
     char name[64];
 
     IRON_TRY(s->make_plan(info, &work->c, &p, err));
@@ -349,14 +336,14 @@ static double global_seconds(const iron__contender *row, const iron__case *c,
     return device->is_gpu ? (double)c->rows / rate : 0;
 }
 
-#define PLAN(its_kernel, planner, ...)                                                             \
-    .gpu = IRON_KIT(.set_up = set_up, .run = run, .own = &(const style){(its_kernel), (planner)},  \
-                    __VA_ARGS__)
-#define ON_GPU(kernel, planner) IRON_ON_GPU, PLAN(kernel, planner, .scratch = 0)
+#define PLAN(its_kernel, planner, its_loads, ...)                                                  \
+    .gpu = IRON_KIT(.set_up = set_up, .run = run,                                                  \
+                    .own = &(const style){(its_kernel), (planner), (its_loads)}, __VA_ARGS__)
+#define ON_GPU(kernel, planner, loads) IRON_ON_GPU, PLAN(kernel, planner, loads, .scratch = 0)
 /* A plan that may be mixed. */
 #define MIXED(planner)                                                                             \
     IRON_ON_GPU,                                                                                   \
-        PLAN(NULL, planner, .buffer_bytes = mixed_bytes, .scratch = IRON_BIT(0) | IRON_BIT(1))
+        PLAN(NULL, planner, 0, .buffer_bytes = mixed_bytes, .scratch = IRON_BIT(0) | IRON_BIT(1))
 
 #define U8  IRON_BIT(IRON_U8)
 #define U16 IRON_BIT(IRON_U16)
@@ -364,21 +351,22 @@ static double global_seconds(const iron__contender *row, const iron__case *c,
 
 const iron__contender iron__histogram_gpu_rows[IRON_HISTOGRAM_GPU_ROWS] = {
     {"global-atomic", "every element adds 1 to its count in device memory", NULL,
-     ON_GPU("histogram_global", plan_global), .seconds = global_seconds},
+     ON_GPU("histogram_global", plan_global, 0), .seconds = global_seconds},
     {"shared", "one table per group in local memory, added to the answer at the end",
-     "global-atomic", ON_GPU("histogram_shared", plan_plain)},
+     "global-atomic", ON_GPU("histogram_shared", plan_table, 0)},
     {"warp-merged", "the same, and each warp writes back its own range of bins", "shared",
-     ON_GPU("histogram_merged", plan_plain)},
+     ON_GPU("histogram_merged", plan_table, 0)},
     {"shared-replicated", "several tables per group: warps collide less often", "shared",
-     ON_GPU("histogram_replicated", plan_copies)},
+     ON_GPU("histogram_replicated", plan_copies, 0)},
     {"match-any", "lanes with the same value find each other, and one adds for all", "shared",
-     IRON_ON_CUDA, PLAN("histogram_match", plan_plain, .scratch = 0)},
+     IRON_ON_CUDA, PLAN("histogram_match", plan_table, 0, .scratch = 0)},
     {"vector-loads", "one table per group, data in 16-byte loads", "shared",
-     ON_GPU("histogram_vector", plan_vector)},
+     ON_GPU("histogram_vector", plan_table, HISTOGRAM_VECTOR_LOADS)},
     {"lane-private", "32 tables per group, one per lane and bank: no lane waits for another",
-     "vector-loads", ON_GPU("histogram_lane_private", plan_lanes), .elements = U8 | U32},
+     "vector-loads", ON_GPU("histogram_lane_private", plan_lanes, HISTOGRAM_LANES_ONE_LOADS),
+     .elements = U8 | U32},
     {"packed", "two counters per word, checked so that none overflows: twice as many bins fit",
-     "vector-loads", ON_GPU("histogram_packed", plan_packed), .elements = U16 | U32},
+     "vector-loads", ON_GPU("histogram_packed", plan_packed, 0), .elements = U16 | U32},
     {"mixed",
      "two or four counters per word, added without checks: their sum betrays an overflow, and what "
      "overflowed is counted again",

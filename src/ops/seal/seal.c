@@ -29,7 +29,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define ROWS_MAX    (UINT64_C(1) << 40)
 #define VOCAB_USUAL 50257u
 
 /* Values of the parameter `lanes`, in the order of its words. */
@@ -63,16 +62,6 @@ typedef struct seal_problem {
     seal_answer expected;
 } seal_problem;
 
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    (void)element;
-    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), ROWS_MAX, sizeof(uint32_t),
-                             cache_bytes);
-    *cols = 1;
-}
-
-static uint64_t useful_bytes(const iron__case *c) { return c->rows * sizeof(uint32_t); }
-
 /* A quad's keys take 16, its sums and products 16, T 4: 9 per token; statistics 3 per token, the
  * contribution 5. */
 static double operations(const iron__case *c) {
@@ -82,9 +71,8 @@ static double operations(const iron__case *c) {
 }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_TRY(iron__line_accept(c, ROWS_MAX, err));
-    IRON_FAIL_IF(c->vocab < 2 || c->vocab > UINT32_C(1) << 31, err, IRON_E_ARG,
-                 "vocab is %" PRIu32 "; it must be 2 to 2147483648", c->vocab);
+    IRON_TRY(iron__line_accept(c, IRON_TOKENS_ROWS_MAX, err));
+    IRON_TRY(iron__tokens_accept_vocab(c, err));
     IRON_FAIL_IF(c->rows > (UINT64_C(1) << 62) / c->vocab, err, IRON_E_ARG,
                  "%" PRIu64 " tokens with a vocabulary of %" PRIu32
                  " are too many; the most is %" PRIu64,
@@ -180,9 +168,7 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
            same("the contribution's sum", got->sum, want->sum, text, size);
 }
 
-/* Tokens that a thread takes at a time, as in the engine: whole quads, and whole groups of the
- * position hash. */
-#define RUN_TOKENS   ((size_t)1 << 18)
+/* With the contribution: tokens that are read twice, the second time from the L1 cache. */
 #define BLOCK_TOKENS ((size_t)1 << 12)
 
 /* What is computed from a run. */
@@ -224,8 +210,8 @@ static void add_contribution(const reading *r, size_t first, size_t count, outco
 
 static void take_run(void *context, size_t index) {
     const reading *r = context;
-    size_t first = index * RUN_TOKENS;
-    size_t end = smaller(first + RUN_TOKENS, (size_t)r->problem->c.rows / 4 * 4);
+    size_t first = index * IRON_TOKENS_RUN;
+    size_t end = smaller(first + IRON_TOKENS_RUN, (size_t)r->problem->c.rows / 4 * 4);
     outcome to = nothing();
 
     if (!r->tokens_row)
@@ -270,7 +256,7 @@ static void merge(outcome *to, const outcome *from) {
 }
 
 static size_t runs_of(const iron__case *c) {
-    return ((size_t)c->rows / 4 * 4 + RUN_TOKENS - 1) / RUN_TOKENS;
+    return ((size_t)c->rows / 4 * 4 + IRON_TOKENS_RUN - 1) / IRON_TOKENS_RUN;
 }
 
 static size_t scratch_bytes(const iron__op_problem *p, uint32_t threads) {
@@ -431,8 +417,8 @@ const iron__op iron__op_seal = {
          IRON_WORDS("seal-stats", "all", "seal")}),
     .baselines = {"reference", "champion"},
     IRON_LINE_SIZES(20, 26, 31),
-    .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
+    .usual_size = iron__tokens_usual_size,
+    .useful_bytes = iron__tokens_useful_bytes,
     .operations = operations,
     .accept = accept,
     .make = iron__data_make,

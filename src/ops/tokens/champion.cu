@@ -35,7 +35,7 @@ typedef struct step_sums {
     k_u32 xors;
 } step_sums;
 
-static __device__ __forceinline__ void step_publish(step_slot *slot, step_sums value, k_u32 epoch) {
+K_DEVICE void step_publish(step_slot *slot, step_sums value, k_u32 epoch) {
     k_u64 low = (k_u64)epoch << 32 | value.xors;
 
     asm volatile("{ .reg .b128 v; mov.b128 v, {%1, %2}; st.relaxed.gpu.global.b128 [%0], v; }"
@@ -44,7 +44,7 @@ static __device__ __forceinline__ void step_publish(step_slot *slot, step_sums v
                  : "memory");
 }
 
-static __device__ __forceinline__ step_slot step_look(const step_slot *slot) {
+K_DEVICE step_slot step_look(const step_slot *slot) {
     k_u64 low, sum;
 
     asm volatile("{ .reg .b128 v; ld.relaxed.gpu.global.b128 v, [%2]; mov.b128 {%0, %1}, v; }"
@@ -55,13 +55,13 @@ static __device__ __forceinline__ step_slot step_look(const step_slot *slot) {
     return value;
 }
 
-static __device__ __forceinline__ void step_wait_for_previous_launch(void) {
+K_DEVICE void step_wait_for_previous_launch(void) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-static __device__ __forceinline__ void step_let_next_begin(void) {
+K_DEVICE void step_let_next_begin(void) {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void step_let_next_begin(void) {
 
 /* All threads get the warp's contribution. A sum is added in three parts of at most 26 bits: 32 of
  * those cannot overflow 32 bits. */
-static __device__ __forceinline__ step_sums step_reduce_warp(step_sums v) {
+K_DEVICE step_sums step_reduce_warp(step_sums v) {
 #if __CUDA_ARCH__ >= 800
     k_u32 low = __reduce_add_sync(0xFFFFFFFFu, (k_u32)v.sum & 0x3FFFFFFu);
     k_u32 middle = __reduce_add_sync(0xFFFFFFFFu, (k_u32)(v.sum >> 26) & 0x3FFFFFFu);
@@ -85,7 +85,7 @@ static __device__ __forceinline__ step_sums step_reduce_warp(step_sums v) {
 }
 
 /* The group's contribution, in every thread of the first warp. */
-static __device__ __forceinline__ step_sums step_reduce_group(step_sums v) {
+K_DEVICE step_sums step_reduce_group(step_sums v) {
     __shared__ step_sums warps[TOKENS_STEP_THREADS / 32];
     k_u32 lane = K_THREAD % 32, warp = K_THREAD / 32;
     const step_sums none = {0, 0};
@@ -106,16 +106,15 @@ typedef struct step_turn {
     k_u32x4 quads[STEP_LOADS];
 } step_turn;
 
-static __device__ __forceinline__ void step_load(step_turn *t, const k_u32x4 *__restrict__ quads,
-                                                 k_u32 turn, k_u32 turns) {
+K_DEVICE void step_load(step_turn *t, const k_u32x4 *__restrict__ quads, k_u32 turn, k_u32 turns) {
     if (turn < turns)
 #pragma unroll
         for (int k = 0; k < STEP_LOADS; k++)
             t->quads[k] = quads[(k_u64)turn * STEP_TURN + k * TOKENS_STEP_THREADS + K_THREAD];
 }
 
-static __device__ __forceinline__ void step_use(const step_turn *t, k_u32 turn, k_u32 turns,
-                                                const tokens_span *s, step_sums *v) {
+K_DEVICE void step_use(const step_turn *t, k_u32 turn, k_u32 turns, const tokens_span *s,
+                       step_sums *v) {
     k_u32 hash = tokens_hash(s->first + 4 * ((k_u64)turn * STEP_TURN + K_THREAD));
     const champion_offsets o = {137u, 2 * 137u, 3 * 137u};
 
@@ -127,8 +126,8 @@ static __device__ __forceinline__ void step_use(const step_turn *t, k_u32 turn, 
 }
 
 /* What is left after the last whole turn. The last groups take it: they have fewer turns. */
-static __device__ __forceinline__ void
-step_take_rest(const k_u32x4 *__restrict__ quads, k_u32 turns, const tokens_span *s, step_sums *v) {
+K_DEVICE void step_take_rest(const k_u32x4 *__restrict__ quads, k_u32 turns, const tokens_span *s,
+                             step_sums *v) {
     const champion_offsets o = {137u, 2 * 137u, 3 * 137u};
     k_u64 end = s->count / 4, token = end * 4 + K_THREAD;
     k_u64 quad =
@@ -142,8 +141,7 @@ step_take_rest(const k_u32x4 *__restrict__ quads, k_u32 turns, const tokens_span
 }
 
 /* The sum of all groups' contributions, in every thread of the calling warp. SLOTS: of a thread. */
-template <int SLOTS>
-static __device__ __forceinline__ step_sums step_gather(const step_slot *slots, k_u32 epoch) {
+template <int SLOTS> K_DEVICE step_sums step_gather(const step_slot *slots, k_u32 epoch) {
     step_sums v = {0, 0};
     k_u32 missing = 0;
 
@@ -170,14 +168,12 @@ static __device__ __forceinline__ step_sums step_gather(const step_slot *slots, 
 }
 
 /* This launch's epoch, in thread 0: every thread's load would queue at one line of the cache. */
-static __device__ __forceinline__ k_u32 step_epoch(const k_u32 *epochs) {
+K_DEVICE k_u32 step_epoch(const k_u32 *epochs) {
     return K_THREAD == 0 ? *(const volatile k_u32 *)epochs + 1 : 0;
 }
 
-static __device__ __forceinline__ apply_node step_node(k_u32 node, const k_u32 *accumulators,
-                                                       const k_f32 *potentials,
-                                                       const k_f32 *__restrict__ activations,
-                                                       const tokens_lattice *l) {
+K_DEVICE apply_node step_node(k_u32 node, const k_u32 *accumulators, const k_f32 *potentials,
+                              const k_f32 *__restrict__ activations, const tokens_lattice *l) {
     apply_node n = {0, 0, 0};
 
     if (node < l->nodes)
@@ -186,7 +182,7 @@ static __device__ __forceinline__ apply_node step_node(k_u32 node, const k_u32 *
 }
 
 /* 16 bytes to shared memory; nothing waits for them before step_copies_wait. */
-static __device__ __forceinline__ void step_copy(void *to, const void *from) {
+K_DEVICE void step_copy(void *to, const void *from) {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
                  :
@@ -197,16 +193,15 @@ static __device__ __forceinline__ void step_copy(void *to, const void *from) {
 #endif
 }
 
-static __device__ __forceinline__ void step_copies_wait(void) {
+K_DEVICE void step_copies_wait(void) {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 
 /* The lattice's tables, whose memory is a multiple of 16 bytes. */
-static __device__ __forceinline__ void step_load_tables(apply_tables *to, const tokens_lattice *l,
-                                                        const k_u32 *__restrict__ points,
-                                                        const k_u8 *__restrict__ nearest) {
+K_DEVICE void step_load_tables(apply_tables *to, const tokens_lattice *l,
+                               const k_u32 *__restrict__ points, const k_u8 *__restrict__ nearest) {
     k_u32 at = 16 * K_THREAD;
 
     if (at < sizeof to->points)

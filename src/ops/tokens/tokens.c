@@ -2,7 +2,7 @@
 /*
  * tokens.c: the op `tokens` in races: one batch of tokens is reduced to its contribution and
  * applied to 4096 nodes. The contenders are the modes: the CPU's rows (tokens.h), then the GPU's
- * (tokens_gpu.h).
+ * (tokens_gpu.h). Also what the op `seal` shares with it (tokens_contender.h).
  *
  * A case is one batch: `rows` tokens at positions 0, 1, ..., generated below the vocabulary; since
  * positions begin at 0, every run computes the same. Swept over sizes, this is Part I's advice
@@ -17,13 +17,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NODES       4096u
 #define VOCAB_USUAL 50257u
-
-/* Tokens that a thread takes at a time; the engine's runs are as long. */
-#define RUN_TOKENS ((size_t)1 << 18)
 
 /* The answer: the batch's contribution, and the nodes after it. A contender without nodes (a
  * library that only reduces) sets has_nodes to 0 and may leave out all members after it. */
@@ -44,24 +42,28 @@ typedef struct tokens_problem {
     tokens_answer *expected;
 } tokens_problem;
 
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    (void)element;
-    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), UINT64_MAX, sizeof(uint32_t),
-                             cache_bytes);
+void iron__tokens_usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element,
+                             uint64_t *rows, uint64_t *cols) {
+    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), IRON_TOKENS_ROWS_MAX,
+                             iron__element_bytes(element), cache_bytes);
     *cols = 1;
 }
 
-static uint64_t useful_bytes(const iron__case *c) { return c->rows * sizeof(uint32_t); }
+uint64_t iron__tokens_useful_bytes(const iron__case *c) { return c->rows * sizeof(uint32_t); }
+
+iron_status iron__tokens_accept_vocab(const iron__case *c, iron_error *err) {
+    IRON_FAIL_IF(c->vocab < 2 || c->vocab > UINT32_C(1) << 31, err, IRON_E_ARG,
+                 "vocab is %" PRIu32 "; it must be 2 to 2147483648", c->vocab);
+    return IRON_OK;
+}
 
 /* Hash, addition, XOR, remainder, sum: five. */
 static double operations(const iron__case *c) { return 5.0 * (double)c->rows; }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    uint64_t most = UINT64_C(1) << 40;
+    uint64_t most = IRON_TOKENS_ROWS_MAX;
 
-    IRON_FAIL_IF(c->vocab < 2 || c->vocab > UINT32_C(1) << 31, err, IRON_E_ARG,
-                 "vocab is %" PRIu32 "; it must be 2 to 2147483648", c->vocab);
+    IRON_TRY(iron__tokens_accept_vocab(c, err));
     if (most > (UINT64_C(1) << 62) / c->vocab)
         most = (UINT64_C(1) << 62) / c->vocab;
     IRON_FAIL_IF(c->rows < 1 || c->rows > most, err, IRON_E_ARG,
@@ -85,14 +87,15 @@ static iron__tokens_run run_at(const iron__op_problem *p, uint64_t first, uint64
 
 static void reduce_run(void *context, size_t index) {
     const reduction *r = context;
-    uint64_t first = (uint64_t)index * RUN_TOKENS, left = r->problem->c.rows - first;
-    iron__tokens_run run = run_at(r->problem, first, left < RUN_TOKENS ? left : RUN_TOKENS);
+    uint64_t first = (uint64_t)index * IRON_TOKENS_RUN, left = r->problem->c.rows - first;
+    iron__tokens_run run =
+        run_at(r->problem, first, left < IRON_TOKENS_RUN ? left : IRON_TOKENS_RUN);
 
     r->runs[index] = r->variant->reduce(&run);
 }
 
 static size_t runs_of(const iron__case *c) {
-    return (size_t)((c->rows + RUN_TOKENS - 1) / RUN_TOKENS);
+    return (size_t)((c->rows + IRON_TOKENS_RUN - 1) / IRON_TOKENS_RUN);
 }
 
 /* The contribution of the batch; pool NULL: on this thread alone. */
@@ -140,10 +143,10 @@ static void answer_with(const iron__op_problem *p, iron__contribution c, tokens_
 /* Fills one run of the tokens with its part of the generator's stream. */
 static void generate_run(void *context, size_t index) {
     iron__op_problem *p = context;
-    uint64_t first = (uint64_t)index * RUN_TOKENS, left = p->c.rows - first;
+    uint64_t first = (uint64_t)index * IRON_TOKENS_RUN, left = p->c.rows - first;
 
     (void)iron_generate(p->c.seed, p->c.vocab, first, (uint32_t *)p->inputs[0].data + first,
-                        (size_t)(left < RUN_TOKENS ? left : RUN_TOKENS), NULL);
+                        (size_t)(left < IRON_TOKENS_RUN ? left : IRON_TOKENS_RUN), NULL);
 }
 
 /* The reference: token by token, with %. */
@@ -174,7 +177,8 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     own->expected = iron__allocate(allocator, 1, sizeof *own->expected, "an answer", err);
     if (!own->expected)
         return IRON_E_NOMEM;
-    IRON_TRY(iron__data_take(&p->inputs[0], "tokens", (size_t)useful_bytes(&p->c), err));
+    IRON_TRY(
+        iron__data_take(&p->inputs[0], "tokens", (size_t)iron__tokens_useful_bytes(&p->c), err));
     iron__thread_pool_run(p->pool, generate_run, p, runs_of(&p->c));
     return find_answer(p, err);
 }
@@ -280,6 +284,67 @@ static double cpu_seconds(const iron__contender *row, const iron__case *c,
     if (!variant->per_node)
         return 0;
     return (double)c->rows * NODES / PAIRS_PER_SECOND / threads;
+}
+
+void iron__tokens_contender_destroy(iron__gpu_work *work) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+
+    if (!c)
+        return;
+    iron__gpu_event_destroy(c->device, c->fed);
+    iron__tokens_gpu_destroy(c->tokens);
+    iron__nodes_deinit(&c->nodes);
+    iron_lattice_destroy(c->lattice);
+    free(c);
+}
+
+iron_status iron__tokens_contender_create(iron__gpu_device *device, const iron__contender *row,
+                                          const iron__op_problem *problem, uint32_t parts,
+                                          iron__gpu_work **out, iron_error *err) {
+    iron__tokens_contender *c = calloc(1, sizeof *c);
+    iron_status status;
+
+    (void)parts;
+    *out = NULL;
+    if (!c)
+        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
+    c->device = device;
+    c->row = *row;
+    c->problem = problem;
+    status = iron__gpu_event_create(device, &c->fed, err);
+    if (status == IRON_OK)
+        status = row->gpu->set_up((iron__gpu_work *)c, err);
+    if (status != IRON_OK) {
+        iron__tokens_contender_destroy((iron__gpu_work *)c);
+        return status;
+    }
+    *out = (iron__gpu_work *)c;
+    return IRON_OK;
+}
+
+iron_status iron__tokens_contender_finish(iron__gpu_work *work, const iron__gpu_data *data,
+                                          iron__gpu_queue *queue, iron_error *err) {
+    (void)data;
+    return iron__tokens_gpu_apply_pending(((iron__tokens_contender *)work)->tokens, queue, err);
+}
+
+iron_status iron__tokens_contender_run(iron__gpu_work *work, const iron__gpu_data *data,
+                                       iron__gpu_queue *queue, iron_error *err) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+
+    IRON_TRY(iron__tokens_gpu_feed(c->tokens, queue, data->inputs[0], 0, c->problem->c.rows, err));
+    return iron__tokens_contender_finish(work, data, queue, err);
+}
+
+iron_status iron__tokens_contender_run_part(iron__gpu_work *work, const iron__gpu_data *data,
+                                            iron__gpu_part part, iron__gpu_queue *queue,
+                                            iron_error *err) {
+    iron__tokens_contender *c = (iron__tokens_contender *)work;
+
+    if (part.index > 0)
+        IRON_TRY(iron__gpu_queue_wait_event(queue, c->fed, err));
+    IRON_TRY(iron__tokens_gpu_feed(c->tokens, queue, data->inputs[0], part.first, part.count, err));
+    return iron__gpu_event_record(queue, c->fed, err);
 }
 
 static iron_status set_up(iron__gpu_work *work, iron_error *err) {
@@ -403,8 +468,8 @@ const iron__op iron__op_tokens = {
                {"batch", "32MiB", 1 << 23, 1, NULL}, {"batch", "64MiB", 1 << 24, 1, NULL},
                {"batch", "128MiB", 1 << 25, 1, NULL}, {"batch", "256MiB", 1 << 26, 1, NULL},
                {"batch", "1GiB", 1 << 28, 1, NULL}),
-    .usual_size = usual_size,
-    .useful_bytes = useful_bytes,
+    .usual_size = iron__tokens_usual_size,
+    .useful_bytes = iron__tokens_useful_bytes,
     .operations = operations,
     .accept = accept,
     .make = iron__data_make,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tokens_contender.h: a contender on a GPU that feeds one stream of tokens to iron__tokens_gpu,
- * whole or in parts: what the ops `tokens` and `seal` share. How its iron__tokens_gpu is made, how
- * a run begins and what its answer is, each op defines itself.
+ * tokens_contender.h: what the ops `tokens` and `seal` share: the sizes of their problems, and a
+ * contender on a GPU that feeds one stream of tokens to iron__tokens_gpu, whole or in parts. How
+ * its iron__tokens_gpu is made, how a run begins and what its answer is, each op defines itself.
  */
 #ifndef IRON_OPS_TOKENS_TOKENS_CONTENDER_H
 #define IRON_OPS_TOKENS_TOKENS_CONTENDER_H
@@ -10,6 +10,18 @@
 #include "core/nodes.h"
 #include "ops/op.h"
 #include "ops/tokens/tokens_gpu.h"
+
+/* Tokens that a thread takes at a time, as in the engine: whole quads, and whole groups of the
+ * position hash. */
+#define IRON_TOKENS_RUN ((size_t)1 << 18)
+
+#define IRON_TOKENS_ROWS_MAX (UINT64_C(1) << 40)
+
+/* Functions of both ops, and a part of their `accept`. */
+void iron__tokens_usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element,
+                             uint64_t *rows, uint64_t *cols);
+uint64_t iron__tokens_useful_bytes(const iron__case *c);
+iron_status iron__tokens_accept_vocab(const iron__case *c, iron_error *err);
 
 /* The object behind iron__gpu_work. */
 typedef struct iron__tokens_contender {

@@ -390,7 +390,8 @@ static const iron__tokens_variant *const variants[] = {&scalar_row,  VECTOR_ROWS
 static const iron__seal_variant *const seal_variants[] = {&reference_row, VECTOR_ROWS(seal),
                                                           VECTOR_ROWS(seal_threads)};
 
-#define VARIANT_COUNT (sizeof variants / sizeof variants[0])
+#define VARIANT_COUNT      (sizeof variants / sizeof variants[0])
+#define SEAL_VARIANT_COUNT (sizeof seal_variants / sizeof seal_variants[0])
 
 size_t iron__tokens_variant_count(void) { return VARIANT_COUNT; }
 
@@ -398,14 +399,15 @@ const iron__tokens_variant *iron__tokens_variant_at(size_t index) {
     return index < VARIANT_COUNT ? variants[index] : NULL;
 }
 
-const iron__tokens_variant *iron__tokens_variant_find(const char *name) {
-    for (size_t k = 0; k < VARIANT_COUNT; k++) {
-        const iron__tokens_variant *v = variants[k];
+/* A row that runs here, by mode or by full name. */
+#define IS_CALLED(row, its_name)                                                                   \
+    ((strcmp((row)->mode, (its_name)) == 0 || strcmp((row)->name, (its_name)) == 0) &&             \
+     ((row)->needs & ~iron__cpu_features()) == 0)
 
-        if ((strcmp(v->mode, name) == 0 || strcmp(v->name, name) == 0) &&
-            iron__tokens_variant_runs_here(v))
-            return v;
-    }
+const iron__tokens_variant *iron__tokens_variant_find(const char *name) {
+    for (size_t k = 0; k < VARIANT_COUNT; k++)
+        if (IS_CALLED(variants[k], name))
+            return variants[k];
     return NULL;
 }
 
@@ -421,19 +423,13 @@ const char *iron__tokens_mode_at(size_t index) {
     return NULL;
 }
 
-#define SEAL_VARIANT_COUNT (sizeof seal_variants / sizeof seal_variants[0])
-
 const iron__seal_variant *iron__seal_variant_at(size_t index) {
     return index < SEAL_VARIANT_COUNT ? seal_variants[index] : NULL;
 }
 
 const iron__seal_variant *iron__seal_variant_find(const char *name) {
-    for (size_t k = 0; k < SEAL_VARIANT_COUNT; k++) {
-        const iron__seal_variant *v = seal_variants[k];
-
-        if ((strcmp(v->mode, name) == 0 || strcmp(v->name, name) == 0) &&
-            iron__seal_variant_runs_here(v))
-            return v;
-    }
+    for (size_t k = 0; k < SEAL_VARIANT_COUNT; k++)
+        if (IS_CALLED(seal_variants[k], name))
+            return seal_variants[k];
     return NULL;
 }

@@ -132,6 +132,19 @@ typedef enum iron__quads_want {
     static const iron__quads_loops loops##suffix = {seal##suffix, seal_stats##suffix,              \
                                                     seal_max##suffix};
 
+/* A row's `take` and `take_u16`, from its two sets of loops. */
+#define IRON_QUADS_DEFINE_TAKES                                                                    \
+    static void take(const iron__quads_run *run, iron__seal_words *words,                          \
+                     iron__token_stats *stats) {                                                   \
+        iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);        \
+    }                                                                                              \
+    static void take_u16(const iron__quads_run_u16 *run, iron__seal_words *words,                  \
+                         iron__token_stats *stats) {                                               \
+        const iron__quads_run shape = {NULL, run->quads, run->first_quad, run->vocab};             \
+                                                                                                   \
+        iron__quads_by_parts(&shape, run->tokens, 4 * sizeof(uint16_t), &loops_u16, words, stats); \
+    }
+
 /* Whether the sum of `count` tokens that are at most `max` fits 32 bits. */
 static inline bool iron__quads_t_fits(uint32_t max, size_t count) {
     return (uint64_t)max * count <= UINT32_MAX;

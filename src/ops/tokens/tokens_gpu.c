@@ -33,7 +33,6 @@
 #include "core/memory.h"
 #include "ops/kit.h"
 
-#include <assert.h>
 #include <string.h>
 
 IRON_GPU_EMBEDDED(tokens)
@@ -51,17 +50,19 @@ const iron__gpu_image iron__tokens_image =
 /* A modern GPU's multiprocessor holds 2048 threads: eight of these groups. */
 #define CHAMPION_GROUPS 8u
 
+static uint32_t at_most(uint64_t value, uint32_t most) {
+    return value < most ? (uint32_t)value : most;
+}
+
+/* How many groups of `by` cover `value`. */
 static uint32_t quotient_up(uint64_t value, uint32_t by) {
-    return (uint32_t)((value + by - 1) / by);
+    return (uint32_t)iron__kit_pieces(value, by);
 }
 
 static void pair_groups(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
-    uint64_t tokens = (s->count + TOKENS_PAIRS_SIDE - 1) / TOKENS_PAIRS_SIDE;
-    uint32_t nodes = quotient_up(s->nodes, TOKENS_PAIRS_SIDE);
-
     (void)info;
-    groups[0] = tokens < PAIRS_GROUPS_MAX ? (uint32_t)tokens : PAIRS_GROUPS_MAX;
-    groups[1] = nodes < PAIRS_ROWS_MAX ? nodes : PAIRS_ROWS_MAX;
+    groups[0] = at_most(iron__kit_pieces(s->count, TOKENS_PAIRS_SIDE), PAIRS_GROUPS_MAX);
+    groups[1] = at_most(iron__kit_pieces(s->nodes, TOKENS_PAIRS_SIDE), PAIRS_ROWS_MAX);
 }
 
 static void thread_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
@@ -95,10 +96,8 @@ static void as_in_the_paper(const iron__gpu_info *info, const tokens_span *s, ui
 
 static void fill_the_device(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
     uint64_t turn = UINT64_C(4) * TOKENS_CHAMPION_THREADS; /* at least one load per thread */
-    uint64_t turns = (s->count + turn - 1) / turn;
-    uint32_t full = CHAMPION_GROUPS * info->units;
 
-    groups[0] = turns < full ? (uint32_t)turns : full;
+    groups[0] = at_most(iron__kit_pieces(s->count, turn), CHAMPION_GROUPS * info->units);
 }
 
 #define ROW(its_mode, its_kernel, size, its_groups, text, slower, ...)                             \
@@ -313,11 +312,9 @@ static quads_span quads_span_of(const iron__tokens_gpu *t, uint64_t begin, uint6
  * contribution that gives 0.956 of the ceiling on an H200, 0.941 without), and no more than have
  * work. */
 static uint32_t quads_groups(const iron__tokens_gpu *t, uint64_t quads) {
-    uint64_t turns = (quads + QUADS_THREADS - 1) / QUADS_THREADS;
-    uint64_t full = UINT64_C(2) * QUADS_UNIT_GROUPS * t->device->info.units;
+    uint32_t full = at_most(UINT64_C(2) * QUADS_UNIT_GROUPS * t->device->info.units, QUADS_GROUPS);
 
-    full = full < 1 ? 1 : full < QUADS_GROUPS ? full : QUADS_GROUPS;
-    return (uint32_t)(turns < full ? turns : full);
+    return at_most(iron__kit_pieces(quads, QUADS_THREADS), full > 0 ? full : 1);
 }
 
 /* Whole quads of one window. */
@@ -597,11 +594,9 @@ static iron_status launch_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
 
     row->groups(&t->device->info, s, launch.groups);
     if (row->takes_many && s->batch < SHORT_BATCH) {
-        uint64_t batches = (s->open + s->count + s->batch - 1) / s->batch;
-
         launch.kernel = t->kernels.few;
         launch.threads[0] = TOKENS_FEW_THREADS;
-        launch.groups[0] = batches < SHORT_GROUPS ? (uint32_t)batches : SHORT_GROUPS;
+        launch.groups[0] = at_most(iron__kit_pieces(s->open + s->count, s->batch), SHORT_GROUPS);
     }
     t->is_step_last = false;
     return iron__gpu_run(queue, &launch, err);
@@ -755,7 +750,6 @@ static iron_status launch_synchronised(iron__tokens_gpu *t, iron__gpu_queue *que
                                        const iron__gpu_buffer *tokens, const tokens_span *s,
                                        iron_error *err) {
     gpu_buffers *b = &t->buffers;
-    uint64_t groups = (s->count / 4 + STEP_SHARE - 1) / STEP_SHARE;
     uint32_t most = t->device->info.units * (s->count < STEP_TOKENS_LONG ? 1u : 2u);
     /* It reads tokens before it waits: it may begin early only after another step, which writes
      * none, with nothing else in between. */
@@ -763,7 +757,8 @@ static iron_status launch_synchronised(iron__tokens_gpu *t, iron__gpu_queue *que
     tokens_closing c = t->closing;
     iron__gpu_launch launch = {
         .kernel = t->kernels.step,
-        .groups = {1, 1},
+        .groups = {at_most(iron__kit_pieces(s->count / 4, STEP_SHARE),
+                           at_most(most, TOKENS_STEP_GROUPS))},
         .threads = {TOKENS_STEP_THREADS, 1},
         .flags = IRON_GPU_LAUNCH_COOPERATIVE | (overlaps ? IRON_GPU_LAUNCH_OVERLAP : 0u),
         IRON_KIT_ARGS(IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(b->slots),
@@ -771,9 +766,6 @@ static iron_status launch_synchronised(iron__tokens_gpu *t, iron__gpu_queue *que
                       LATTICE_ARGS(b), IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice),
                       IRON_GPU_VALUE(c), IRON_GPU_VALUE(overlaps))};
 
-    most = most < TOKENS_STEP_GROUPS ? most : TOKENS_STEP_GROUPS;
-    assert(groups > 0);
-    launch.groups[0] = (uint32_t)(groups < most ? groups : most);
     c.count = 1;
     c.last = s->count;
     IRON_TRY(iron__gpu_run(queue, &launch, err));
@@ -913,16 +905,15 @@ iron_status iron__tokens_gpu_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
 iron_status iron__tokens_gpu_widen(iron__tokens_gpu *t, iron__gpu_queue *queue, size_t width,
                                    const iron__gpu_buffer *from, uint64_t begin,
                                    const iron__gpu_buffer *to, uint64_t count, iron_error *err) {
-    uint64_t groups = (count + TOKENS_WIDEN_THREADS - 1) / TOKENS_WIDEN_THREADS;
+    uint32_t groups = at_most(iron__kit_pieces(count, TOKENS_WIDEN_THREADS), WIDEN_GROUPS);
     iron__gpu_kernel *kernel = width == 1   ? t->kernels.widen_u8
                                : width == 2 ? t->kernels.widen_u16
                                             : t->kernels.widen_i64;
 
     t->is_step_last = false;
-    return IRON_KIT_LAUNCH(queue, err, kernel, groups < WIDEN_GROUPS ? groups : WIDEN_GROUPS,
-                           TOKENS_WIDEN_THREADS, IRON_GPU_BUFFER(from), IRON_GPU_BUFFER(to),
-                           IRON_GPU_BUFFER(t->buffers.overflow), IRON_GPU_VALUE(begin),
-                           IRON_GPU_VALUE(count));
+    return IRON_KIT_LAUNCH(queue, err, kernel, groups, TOKENS_WIDEN_THREADS, IRON_GPU_BUFFER(from),
+                           IRON_GPU_BUFFER(to), IRON_GPU_BUFFER(t->buffers.overflow),
+                           IRON_GPU_VALUE(begin), IRON_GPU_VALUE(count));
 }
 
 iron_status iron__tokens_gpu_fetch(iron__tokens_gpu *t, iron__gpu_queue *queue, iron__nodes *nodes,

@@ -551,11 +551,6 @@ NEON_INLINE void seal_turns(const iron__quads_part *part, size_t turns, iron__qu
 
 IRON_QUADS_DEFINE_LOOPS()
 
-static void quads_neon(const iron__quads_run *run, iron__seal_words *words,
-                       iron__token_stats *stats) {
-    iron__quads_by_parts(run, run->tokens, 4 * sizeof(uint32_t), &loops, words, stats);
-}
-
 /* A lane of T takes three pairs of tokens per turn. */
 _Static_assert(IRON_QUADS_BLOCK / TURN_QUADS * 6 <= UINT32_MAX / UINT16_MAX,
                "T of a block fits 32-bit lanes");
@@ -640,17 +635,12 @@ NEON_INLINE void seal_turns_u16(const iron__quads_part *part, size_t turns, iron
 
 IRON_QUADS_DEFINE_LOOPS(_u16)
 
-static void quads_neon_u16(const iron__quads_run_u16 *run, iron__seal_words *words,
-                           iron__token_stats *stats) {
-    const iron__quads_run shape = {NULL, run->quads, run->first_quad, run->vocab};
-
-    iron__quads_by_parts(&shape, run->tokens, 4 * sizeof(uint16_t), &loops_u16, words, stats);
-}
+IRON_QUADS_DEFINE_TAKES
 
 const iron__vector_rows iron__rows_neon =
     IRON_VECTOR_ROWS("neon", IRON_CPU_NEON, tokens_neon,
-                     "4 tokens per operation, quotients summed instead of remainders", quads_neon,
-                     quads_neon_u16, "four quads in vectors while the integer units do two");
+                     "4 tokens per operation, quotients summed instead of remainders", take,
+                     take_u16, "four quads in vectors while the integer units do two");
 
 #else
 
