@@ -283,8 +283,10 @@ static iron_status create_fork(iron__store_engine *entry, iron_engine **out, iro
                  "large bodies for engines of %" PRIu64
                  " nodes use all the memory reserved for them; try again",
                  entry->plan.nodes);
-    (is_on_cpu(entry) ? iron__store_plan_config_engine : iron__store_plan_config)(&entry->plan,
-                                                                                  &config);
+    if (is_on_cpu(entry))
+        iron__store_plan_config_engine(&entry->plan, &config);
+    else
+        iron__store_plan_config(&entry->plan, &config);
     status = iron_engine_create(&config, out, err);
     if (status != IRON_OK)
         release_fork_nodes(store, entry->plan.nodes);

@@ -69,8 +69,10 @@ void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *conf
 }
 
 void iron__store_plan_config_engine(const iron__store_plan *plan, iron_config *config) {
-    (strcmp(plan->backend, "cpu") == 0 ? iron__store_plan_config
-                                       : iron__store_plan_config_cpu)(plan, config);
+    if (strcmp(plan->backend, "cpu") == 0)
+        iron__store_plan_config(plan, config);
+    else
+        iron__store_plan_config_cpu(plan, config);
 }
 
 /* Check words. Every row carries one over all its other fields. Each step of it is a bijection of
