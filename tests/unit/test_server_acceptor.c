@@ -487,12 +487,15 @@ static struct sockaddr_in6 v6(const char *text) {
 static void test_limits(void **state) {
     limits l;
     iron_error err;
-    struct sockaddr_in four = {.sin_family = AF_INET};
+    union {
+        struct sockaddr_in in;
+        struct sockaddr_in6 in6; /* as large as any address: gcc looks at both branches */
+    } four = {.in = {.sin_family = AF_INET}};
     struct sockaddr_in6 mapped = v6("::ffff:10.0.0.1"), six = v6("2001:db8::1"),
                         near = v6("2001:db8::ffff"), far = v6("2001:db8:0:1::1");
 
     (void)state;
-    inet_pton(AF_INET, "10.0.0.1", &four.sin_addr);
+    inet_pton(AF_INET, "10.0.0.1", &four.in.sin_addr);
     assert_ok(limits_init(&l, 5, 2, &err), &err);
     assert_int_equal(limits_add(&l, address_key((void *)&four)), LIMIT_OK);
     assert_int_equal(limits_add(&l, address_key((void *)&mapped)), LIMIT_OK);
