@@ -64,8 +64,9 @@ static iron_status fail_write(const char *what, iron_error *err) {
     int number = errno;
 
     return iron__fail(err, IRON_E_IO, number == ENOSPC || number == EDQUOT ? IRON_NO_SPACE : number,
-                      "cannot %s the marker: %s; repair the disk, then restart", what,
-                      strerror(number));
+                      "cannot %s the marker: %s; %s, then restart", what, strerror(number),
+                      number == EMFILE || number == ENFILE ? "allow more open files (ulimit -n)"
+                                                           : "repair the disk");
 }
 
 /* Checking at start. */
