@@ -11,15 +11,16 @@
 #include <sqlite3.h>
 #include <stdatomic.h>
 
+/* All atomic: the writer looks at a full disk by itself, while a test changes what fails. */
 typedef struct vfs_faults {
     atomic_bool is_armed;
-    atomic_uint calls;  /* since it was armed */
-    unsigned fail_at;   /* 0: never */
-    bool is_lasting;    /* all after it fail too */
-    bool only_main;     /* counts the database file alone, which only checkpoints write */
-    bool only_writes;   /* neither truncations nor syncs */
-    int code;           /* of a failing write: SQLITE_IOERR_WRITE or SQLITE_FULL */
-    atomic_uint failed; /* calls that failed */
+    atomic_uint calls;       /* since it was armed */
+    atomic_uint fail_at;     /* 0: never */
+    atomic_bool is_lasting;  /* all after it fail too */
+    atomic_bool only_main;   /* counts the database file alone, which only checkpoints write */
+    atomic_bool only_writes; /* neither truncations nor syncs */
+    atomic_int code;         /* of a failing write: SQLITE_IOERR_WRITE or SQLITE_FULL */
+    atomic_uint failed;      /* calls that failed */
 } vfs_faults;
 
 static vfs_faults faults;
