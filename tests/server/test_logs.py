@@ -118,7 +118,9 @@ class Logs(ServerTest):
         self.assertEqual((held["path"], held["bytes_in"]), ("/v1/engines/e/feed", 200_000))
         self.assertIn(held["status"], (0, 503))
         events = [parsed(line)["event"] for line in server.lines]
-        self.assertEqual(events[-2:], ["stop", "request"])
+        self.assertIn("stop", events[:-1], server.lines)
+        self.assertEqual(events[-1], "request", server.lines)
+        self.assertEqual([e["path"] for e in requests(server.lines)].count(held["path"]), 1)
 
     def test_health_and_metrics_are_logged_at_debug_level(self):
         """Failed requests of these paths are logged as warnings."""
