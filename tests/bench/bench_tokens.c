@@ -157,7 +157,10 @@ static void run_row(const bench *b, row *r) {
     iron_error err;
 
     if (r->pool) {
-        require_same(&first_read, read_pass(r->pool, b->tokens, b->count * sizeof(uint32_t)));
+        work w = {.from = (char *)b->tokens, .bytes = b->count * sizeof(uint32_t)};
+
+        iron__thread_pool_run(r->pool, read_piece, &w, w.bytes / PIECE_BYTES);
+        require_same(&first_read, w.result);
         return;
     }
     if (r->engine) {
