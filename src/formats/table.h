@@ -75,7 +75,8 @@ typedef struct iron__table_kind {
     void (*destroy)(void *state);
     /* (optional) Of a table that is read in order, because it comes through a pipe or is compressed
      * as a whole: appends the tokens of the next record batch to out->data, and to out->places
-     * those with which its rows begin, as above. *has_ended: there is none. */
+     * those with which its rows begin, as above. Sets *has_ended if there is no
+     * further batch. */
     iron_status (*next)(iron__table *table, iron__input *in, iron__block *out, bool *has_ended,
                         iron_error *err);
 } iron__table_kind;

@@ -5,8 +5,8 @@
  * Parts are frames of zstd and lz4, members of gzip files in blocks (BGZF), and blocks of xz. Their
  * sizes are in headers, which are followed from one to the next (xz: they are listed at the end),
  * so that only a few pages of the file are read. A file that is damaged, of unknown sizes or with
- * large parts gets no table: whoever reads it in order finds the damage, and says where it is; or
- * it is replayed (below).
+ * large parts gets no table: it is read in order, which also finds where the damage is, or replayed
+ * (below).
  *
  * Neighbouring parts form a group, which is decompressed at once: a block of the cache.
  * Decompressing verifies the checksums, and that the sizes are those of the headers.

@@ -15,10 +15,10 @@
  * that feed is durable. So readers see durable state only, and publishing costs nothing. The
  * iron_engine of an entry can be created again at any time from the summary and the nodes.
  *
- * That engine takes the small bodies, on the CPU whatever the plan says: they are reduced in less
- * time than a launch and the download of all nodes take. The device of a plan is for large bodies,
- * which are reduced on forks. If it fails, the entry moves to the CPU for as long as the store is
- * open; the results are the same.
+ * That engine takes the small bodies, on the CPU whatever the plan says: on a device each would
+ * cost a launch and the download of all nodes. The device of a plan is for large bodies, which are
+ * reduced on forks. If it fails, the entry moves to the CPU for as long as the store is open; the
+ * results are the same.
  */
 #include "core/clock.h"
 #include "core/fail.h"
@@ -249,19 +249,23 @@ static void record_choice(iron__store_engine *entry, const iron_engine *engine) 
     snprintf(entry->device, sizeof entry->device, "%s", iron_engine_device(engine));
 }
 
-/* The entry's device has failed: its next forks are on the CPU. */
+/* The entry's device has failed: its next forks are on the CPU. Several threads may find out. */
 static void move_to_cpu(iron__store_engine *entry, const iron_error *why) {
     iron__store *store = entry->store;
     char text[400];
     iron_engine *fork;
+    bool was_on_cpu;
 
-    if (is_on_cpu(entry)) /* or another thread has just moved it, which is told twice */
-        return;
     pthread_mutex_lock(&entry->lock);
-    entry->in_use = entry->on_cpu;
-    memcpy(entry->device, entry->cpu, sizeof entry->device);
-    snprintf(entry->device_failure, sizeof entry->device_failure, "%s", why->text);
+    was_on_cpu = strcmp(entry->in_use.backend, "cpu") == 0;
+    if (!was_on_cpu) {
+        entry->in_use = entry->on_cpu;
+        memcpy(entry->device, entry->cpu, sizeof entry->device);
+        snprintf(entry->device_failure, sizeof entry->device_failure, "%s", why->text);
+    }
     pthread_mutex_unlock(&entry->lock);
+    if (was_on_cpu)
+        return;
     while ((fork = take_idle(entry)))
         destroy_fork(entry, fork);
     atomic_fetch_add(&store->moved, 1);
