@@ -126,7 +126,7 @@ await withServer({}, async (server) => {
   });
   await shootEngine(server);
 });
-await withServer({token: "secret"}, async (server) => {
+await withServer({token: "a-token-for-the-picture"}, async (server) => {
   await shoot(server, "sign-in.png", "/", {}, (visit) => visit.seen("sign-in"));
 });
 await closeBrowser();
