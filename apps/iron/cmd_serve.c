@@ -123,6 +123,7 @@ static iron_status serve(const serve_options *o, iron_error *err) {
     if (status == IRON_OK) {
         while (sigwait(&blocked, &got) == 0 && got == SIGHUP)
             (void)iron_server_reload(server, NULL); /* it logs the result */
+        sigdelset(&blocked, SIGHUP);                /* no reason to end at once */
         pthread_sigmask(SIG_UNBLOCK, &blocked, NULL);
         status = iron_server_stop(server, err);
     }

@@ -173,7 +173,8 @@ static const char *retry_after(const char *kind) {
     if (strcmp(kind, "stopping") == 0 || strcmp(kind, "disk-full") == 0)
         return "5";
     return strcmp(kind, "busy") == 0 || strcmp(kind, "key-in-use") == 0 ||
-                   strncmp(kind, "too-many-", 9) == 0
+                   strcmp(kind, "too-many-connections") == 0 ||
+                   strcmp(kind, "too-many-guesses") == 0
                ? "1"
                : NULL;
 }

@@ -2,7 +2,7 @@
 """The error messages of a failed start, extracted from the sources.
 
 A message is the text of a call of IRON_FAIL, IRON_FAIL_IF, iron__fail or usage: its joined
-literals, with the placeholders of values (%s, %u).
+literals, with the placeholders of values (%s, %u). iron__fail_path has only its verb.
 """
 
 import re
@@ -20,7 +20,7 @@ NOT_SAID = ("iron_server_options.struct_size", "a server needs options",
             "the engines have", "the store is being closed", "% bytes are not", "%u large bodies",
             "a feed needs", "cannot read the nodes", "engine %s is at", "engine %s: the feed before",
             "large bodies for", "the key was used", "connections with each of the last")
-CALL = re.compile(r"\b(?:IRON_FAIL(?:_IF)?|iron__fail|usage)\(")
+CALL = re.compile(r"\b(?:IRON_FAIL(?:_IF)?|iron__fail(?:_path)?|usage)\(")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 
 
@@ -43,6 +43,8 @@ def sentences() -> dict:
         text = re.sub(r"/\*.*?\*/", "", (REPO / path).read_text(encoding="utf-8"), flags=re.DOTALL)
         for call in CALL.finditer(text):
             words = "".join(LITERAL.findall(call_at(text, call.end())))
+            if call.group().startswith("iron__fail_path"):
+                words = f"cannot {words} %.120s: %s"
             if words and not words.startswith(("out of memory", *NOT_SAID)):
                 found[words.replace("\\\"", '"')] = path
     return found

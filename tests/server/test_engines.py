@@ -221,7 +221,9 @@ class Lifecycle(ServerTest):
     def test_engine_limit(self):
         for k in range(5):
             self.created(self.client, f"e{k}", nodes=1)
-        self.assert_problem(self.client.create("e5", nodes=1), "too-many-engines")
+        refusal = self.client.create("e5", nodes=1)
+        self.assert_problem(refusal, "too-many-engines")
+        self.assertIsNone(refusal.get("Retry-After"))
         self.assertEqual(self.client.call("DELETE", "/v1/engines/e2").status, 204)
         self.created(self.client, "e5", nodes=1)
 

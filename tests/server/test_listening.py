@@ -176,6 +176,7 @@ class Draining(ServerTest):
         wait_until("/readyz says 503",
                    lambda: self.raw(server, "GET", "/readyz").status == 503)
         self.assert_problem(self.raw(server, "GET", "/readyz"), "stopping")
+        server.process.send_signal(signal.SIGHUP)  # there is nothing to reload any more
         self.assertEqual(self.raw(server, "GET", "/healthz").status, 200)
         self.fed(self.api(server), "e", pack([1]))
         server.process.send_signal(signal.SIGTERM)  # a second signal does not wait
