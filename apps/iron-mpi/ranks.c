@@ -206,7 +206,7 @@ static iron_status send_stat(int to, const iron_stat *stat, iron_error *err) {
     free(words);
     if (has_room)
         return IRON_OK;
-    usage(err, "out of memory: %zu bytes of statistics to send",
+    usage(err, "out of memory for %zu bytes of statistics to send",
           (size_t)iron_stat_words(stat, NULL, 0) * sizeof *words);
     return err->status = IRON_E_NOMEM;
 }

@@ -205,10 +205,6 @@ static const iron_peer_list *load_library(const char *path, char *reason, size_t
 
 #endif
 
-static iron_status no_memory(iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, 0, "out of memory while listing peers");
-}
-
 /* Adds an entry without rows; NULL: out of memory. */
 static iron__peer_library *add(iron__peers *p, const char *path) {
     iron__peer_library *grown = realloc(p->libraries, (p->count + 1) * sizeof *grown), *c;
@@ -229,7 +225,7 @@ static iron_status add_unusable(iron__peers *p, const char *path, const char *re
     iron__peer_library *c = add(p, path);
 
     if (!c)
-        return no_memory(err);
+        return iron__no_memory(err, "a list of peers");
     snprintf(c->reason, sizeof c->reason, "%s", reason);
     return IRON_OK;
 }
@@ -254,7 +250,7 @@ static iron_status add_library(iron__peers *p, const char *path, iron_error *err
     const iron_peer *row;
 
     if (!c)
-        return no_memory(err);
+        return iron__no_memory(err, "a list of peers");
     list = load_library(path, c->reason, sizeof c->reason);
     for (size_t k = 0; list && k < list->count; k++)
         for (size_t n = 0; (row = peers_at(p, n, &owner)); n++)
@@ -285,7 +281,7 @@ static iron_status search(iron__peers *p, const char *in, bool is_required, iron
     iron_status status = IRON_OK;
 
     if (count < 0 && errno == ENOMEM)
-        return no_memory(err);
+        return iron__no_memory(err, "a list of peers");
     if (count < 0)
         return is_required ? add_unusable(p, in, strerror(errno), err) : IRON_OK;
     for (int k = 0; k < count; k++) {
@@ -928,7 +924,7 @@ static void *grow(void *array, size_t count, size_t *room, size_t size, iron_err
         return array;
     grown = realloc(array, more * size);
     if (!grown) {
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a plan of %zu rows", more);
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a plan of %zu rows", more);
         return NULL;
     }
     *room = more;
@@ -955,7 +951,7 @@ static void find_reason(const planner *p, iron__race_plan_row *row) {
     else if (c->elements && !(c->elements & IRON_BIT(k->element)))
         snprintf(row->reason, sizeof row->reason, "does not support %s",
                  iron__element_name(k->element));
-    else if (d->is_cpu && (c->needs & ~iron__cpu_features()))
+    else if (d->is_cpu && !iron__cpu_has(c->needs))
         snprintf(row->reason, sizeof row->reason,
                  "this processor lacks an instruction set that it needs");
     else if (row->memory != IRON_GPU_STRATEGIES && d->info.lacks[row->memory][0])
@@ -1321,7 +1317,7 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     IRON_TRY(check_params(p->o->params, p->o->param_count, err));
     IRON_TRY(peers_open(&plan->peers, err));
     plan->remarks = calloc(REMARKS_MAX, sizeof plan->remarks[0]);
-    IRON_FAIL_IF(!plan->remarks, err, IRON_E_NOMEM, "out of memory: a plan");
+    IRON_FAIL_IF(!plan->remarks, err, IRON_E_NOMEM, "out of memory for a plan");
     IRON_TRY(iron__gpu_devices_parse(p->o->devices, p->o->device, &wanted, err));
     if (!p->o->devices && !p->o->has_device)
         wanted.count = 0; /* the first GPU */
@@ -1360,7 +1356,7 @@ static iron_status plan_make(iron__race_plan *plan, const iron_arena_options *op
     *plan = (iron__race_plan){.op_at = op_at};
     p.is_used = calloc(options->glob_count + options->param_count + 1, sizeof *p.is_used);
     if (!p.is_used)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a plan");
+        return iron__no_memory(err, "a plan");
     p.is_known = p.is_used + options->glob_count;
     status = fill_plan(&p, err);
     free(p.is_used);
@@ -1428,7 +1424,7 @@ static iron_status open_arena(const iron_arena_options *options, iron__op_lister
     *out = NULL;
     IRON_TRY(check_options(options, err));
     a = calloc(1, sizeof *a);
-    IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory: an arena");
+    IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory for an arena");
     a->options = *options;
     status = plan_make(&a->plan, options, op_at, err);
     if (status != IRON_OK)
@@ -1442,7 +1438,7 @@ static iron_status open_arena(const iron_arena_options *options, iron__op_lister
     a->report.rows = calloc(rows + 1, sizeof *a->report.rows);
     if (!a->race_rows || !a->kernels || !a->ceiling_samples || !a->report.ceilings ||
         !a->report.devices || !a->report.rows)
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an arena of %zu rows", rows);
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for an arena of %zu rows", rows);
     write_command(options, a->report.command, sizeof a->report.command);
 done:
     if (status != IRON_OK)

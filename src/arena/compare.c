@@ -245,7 +245,7 @@ static iron_status read_rows(const char *path, const iron__json *results, old_re
                  IRON_E_FORMAT, "%s: results must be an array of at most %u rows; " WHAT_TO_DO,
                  path, ROWS_MAX);
     out->rows = calloc(count + 1, sizeof *out->rows);
-    IRON_FAIL_IF(!out->rows, err, IRON_E_NOMEM, "out of memory: %zu rows of %s", count, path);
+    IRON_FAIL_IF(!out->rows, err, IRON_E_NOMEM, "out of memory for %zu rows of %s", count, path);
     for (; out->row_count < count; out->row_count++) {
         const char *wrong = read_row(&results->items[out->row_count], &out->rows[out->row_count]);
 
@@ -345,7 +345,7 @@ static iron_status add_change(comparison *out, const comparison_row *row, iron_e
         size_t room = out->row_count ? 2 * out->row_count : 1;
         comparison_row *rows = realloc(out->rows, room * sizeof *rows);
 
-        IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory: a comparison of %zu rows", room);
+        IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory for a comparison of %zu rows", room);
         out->rows = rows;
     }
     out->rows[out->row_count++] = *row;

@@ -362,7 +362,7 @@ static iron_status open_contender(iron__race_device *base, const iron__race_plan
     (void)kernels;
     *out = NULL;
     if (!c)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
+        return iron__no_memory(err, "a contender");
     *c = (cpu_contender){
         .base = {.ops = &ops,
                  .scopes = IRON_BIT(IRON_SCOPE_KERNEL),
@@ -398,7 +398,7 @@ static iron_status open_device(const iron__race_plan *plan, size_t index, uint32
     (void)streams;
     *out = NULL;
     if (!d)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a race");
+        return iron__no_memory(err, "a race");
     *d = (cpu_device){
         .base = {.ops = &iron__race_cpu}, .pool = pool, .host_bytes = plan->host_bytes};
     d->flush_bytes = 2 * (size_t)iron__cpu_last_cache_bytes() / PIECE_BYTES * PIECE_BYTES;

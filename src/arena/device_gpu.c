@@ -446,7 +446,7 @@ static iron_status measure_pageable(measurement *b, iron_device_ceilings *out, i
 
     p.memory = malloc(p.bytes);
     if (!p.memory)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %zu bytes to measure with",
+        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory for %zu bytes to measure with",
                           p.bytes);
     fill_host(b, p.memory, p.bytes);
     status = measure_transfer(b, &p, "to_device_pageable", &out->to_device_pageable_gb_s, err);
@@ -543,7 +543,8 @@ static iron_status set_up(measurement *b, size_t backend, uint32_t device, iron_
         b->steps += 3;
     bytes = at_most(PIECE_BYTES, b->data->bytes) + lead_of(b->data->bytes / PIECE_BYTES);
     b->numbers = malloc(bytes);
-    IRON_FAIL_IF(!b->numbers, err, IRON_E_NOMEM, "out of memory: %zu bytes to measure with", bytes);
+    IRON_FAIL_IF(!b->numbers, err, IRON_E_NOMEM, "out of memory for %zu bytes to measure with",
+                 bytes);
     IRON_TRY(iron_generate(1, UINT64_C(1) << 32, 0, (uint32_t *)(void *)b->numbers,
                            bytes / sizeof(uint32_t), err));
     return fill_device(b, err);
@@ -628,6 +629,7 @@ typedef struct gpu_setup {
     input_buffers memories[MEMORIES];
     pass_kernels passes;
     iron__gpu_buffer *flush; /* twice the last-level cache; NULL until something is timed */
+    bool can_time;           /* prepare_timing has succeeded */
     uint64_t used_bytes;     /* of device memory, by inputs and contenders */
     void *poison;            /* as long as an output, all bytes 0xFF */
     void *answer;            /* likewise: timed passes copy their answers here */
@@ -647,7 +649,7 @@ static iron_status fill_setup(gpu_setup *s, iron_error *err) {
     s->poison = malloc(output_bytes);
     s->answer = malloc(output_bytes);
     IRON_FAIL_IF(!s->poison || !s->answer, err, IRON_E_NOMEM,
-                 "out of memory: an output of %zu bytes", output_bytes);
+                 "out of memory for an output of %zu bytes", output_bytes);
     memset(s->poison, 0xFF, output_bytes);
 
     for (uint32_t k = 0; k < s->streams; k++) {
@@ -663,9 +665,11 @@ static iron_status prepare_timing(gpu_setup *s, iron_error *err) {
     size_t flush_bytes = 2 * (size_t)s->device->info.cache_bytes;
     double ms = 0;
 
-    if (s->flush)
+    if (s->can_time)
         return IRON_OK;
-    pass_kernels_deinit(&s->passes); /* of an attempt that failed */
+    iron__gpu_buffer_destroy(s->flush); /* of an attempt that failed */
+    s->flush = NULL;
+    pass_kernels_deinit(&s->passes);
     flush_bytes =
         flush_bytes > FLUSH_LEAST ? flush_bytes / PASS_BLOCK_BYTES * PASS_BLOCK_BYTES : FLUSH_LEAST;
     IRON_TRY(pass_kernels_init(&s->passes, s->device, err));
@@ -681,6 +685,7 @@ static iron_status prepare_timing(gpu_setup *s, iron_error *err) {
     IRON_TRY(iron__gpu_event_wait(s->device, s->end, err));
     s->has_event_times =
         iron__gpu_event_elapsed(s->device, s->begin, s->end, &ms, NULL) == IRON_OK && ms > 0;
+    s->can_time = true;
     return IRON_OK;
 }
 
@@ -806,7 +811,7 @@ static iron_status peer_create(iron__gpu_device *device, const iron__contender *
     IRON_FAIL_IF(!device->info.has_addresses, err, IRON_E_UNSUPPORTED,
                  "%s has no addresses that a peer could use", device->info.name);
     w = calloc(1, sizeof *w);
-    IRON_FAIL_IF(!w, err, IRON_E_NOMEM, "out of memory: a peer");
+    IRON_FAIL_IF(!w, err, IRON_E_NOMEM, "out of memory for a peer");
     *w = (peer_work){.peer = row->own, .problem = problem};
     *out = (iron__gpu_work *)w;
     return IRON_OK;
@@ -1146,7 +1151,7 @@ static iron_status open_contender(iron__race_device *base, const iron__race_plan
 
     *out = NULL;
     if (!c)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
+        return iron__no_memory(err, "a contender");
     *c = (gpu_contender){
         .base = {.ops = &ops,
                  .scopes = IRON_BIT(IRON_SCOPE_KERNEL) | IRON_BIT(IRON_SCOPE_END_TO_END),
@@ -1179,7 +1184,7 @@ static iron_status open_planned(const iron__race_plan *plan, size_t index, uint3
     (void)pool;
     *out = NULL;
     if (!g)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a race");
+        return iron__no_memory(err, "a race");
     *g = (planned_gpu){.base = {.ops = &iron__race_gpu},
                        .planned = &plan->devices[index],
                        .host_bytes = plan->host_bytes,

@@ -38,10 +38,10 @@ static iron_status write_whole(const char *path, void (*print)(const void *conte
     size_t bytes = 0;
     FILE *to = open_memstream(&text, &bytes);
 
-    IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory: a report");
+    IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory for a report");
     print(context, to);
     if (fclose(to) != 0) {
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a report");
+        status = iron__no_memory(err, "a report");
         goto done;
     }
     if (strcmp(path, "-") == 0) {

@@ -227,7 +227,7 @@ static iron_status add_sample(iron__samples *s, double ms, iron_error *err) {
         uint32_t room = s->room ? 2 * s->room : 16;
         double *grown = realloc(s->ms, room * sizeof *grown);
 
-        IRON_FAIL_IF(!grown, err, IRON_E_NOMEM, "out of memory: %u samples; ask for fewer runs",
+        IRON_FAIL_IF(!grown, err, IRON_E_NOMEM, "out of memory for %u samples; ask for fewer runs",
                      room);
         s->ms = grown;
         s->room = room;
@@ -439,10 +439,11 @@ static iron_status run_race(iron__race_row *rows, size_t count, const race_rules
     r.output = malloc(output_bytes);
     r.all = calloc(count * SERIES_PER_ROW + 1, sizeof *r.all);
     if (!r.output || !r.all) {
-        status = iron__fail(err, IRON_E_NOMEM, 0,
-                            "out of memory: a race of %zu rows, answers of %zu bytes; race smaller "
-                            "sizes",
-                            count, output_bytes);
+        status =
+            iron__fail(err, IRON_E_NOMEM, 0,
+                       "out of memory for a race of %zu rows, answers of %zu bytes; race smaller "
+                       "sizes",
+                       count, output_bytes);
         goto done;
     }
     status = verify_before(&r, err);
@@ -501,7 +502,7 @@ static iron_status show_progress(const run *r, uint64_t thousandths, iron_error 
     return IRON_OK;
 }
 
-/* The index of a device's ceiling of that name; ceiling_count if there is none. */
+/* Returns the index of the device's ceiling with this name, or ceiling_count. */
 static size_t find_ceiling(const iron__report *r, const iron__race_plan_device *d,
                            const char *name) {
     size_t at = 0;
@@ -737,7 +738,7 @@ static iron_status race_rows(run *r, iron__race_device *device, const iron__op_p
     if (has_unpack)
         unpacked = malloc(problem->output_bytes);
     if (!checks || (has_unpack && !unpacked)) {
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a race");
+        status = iron__no_memory(err, "a race");
         goto done;
     }
     for (size_t k = 0; k < count; k++) {

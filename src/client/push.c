@@ -377,7 +377,7 @@ static iron_status add_headers(http_client *h, const char *token_file, iron_erro
         explicit_bzero(token, sizeof token);
         explicit_bzero(line, sizeof line);
     }
-    IRON_FAIL_IF(!is_added, err, IRON_E_NOMEM, "out of memory: a request header");
+    IRON_FAIL_IF(!is_added, err, IRON_E_NOMEM, "out of memory for a request header");
     return IRON_OK;
 }
 
@@ -483,7 +483,7 @@ static void http_ask(http_client *http, response *r) {
         curl_easy_setopt(c, CURLOPT_TIMEOUT, ASK_SECONDS) == CURLE_OK)
         perform(http, r);
     else
-        *r = (response){.reason = "out of memory: a request"};
+        *r = (response){.reason = "out of memory for a request"};
 }
 
 /* Sends the body from its beginning. If the body fails there is no response: see its status. */
@@ -505,7 +505,7 @@ static void http_send(http_client *http, iron_dtype dtype, uint64_t at, request_
         curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, SILENT_SECONDS) == CURLE_OK)
         perform(http, r);
     else
-        *r = (response){.reason = "out of memory: a request"};
+        *r = (response){.reason = "out of memory for a request"};
 }
 
 /* The seal of a prefix tells whether an engine holds the beginning of this file, without any of its

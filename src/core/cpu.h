@@ -9,6 +9,8 @@
 
 #include <iron/iron.h>
 
+#include <stdbool.h>
+
 typedef enum iron__cpu_feature {
     IRON_CPU_NEON = 1 << 0,
     IRON_CPU_AVX2 = 1 << 1,
@@ -27,6 +29,10 @@ static inline void iron__prefetch(const void *at) {
 
 /* The features of this machine, a mask of iron__cpu_feature. */
 uint32_t iron__cpu_features(void);
+
+static inline bool iron__cpu_has(uint32_t features) {
+    return (features & ~iron__cpu_features()) == 0;
+}
 
 /* Number of CPUs that this process may run on, at least 1. */
 uint32_t iron__cpu_threads(void);

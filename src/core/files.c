@@ -122,7 +122,7 @@ iron_status iron__small_file_read(const char *path, const char *what, size_t byt
         goto done;
     text = malloc((size_t)info.st_size + 1);
     if (!text) {
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %s of %" PRId64 " bytes", what,
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for %s of %" PRId64 " bytes", what,
                             (int64_t)info.st_size);
         goto done;
     }

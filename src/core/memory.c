@@ -40,7 +40,7 @@ void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size,
         memory = allocator->alloc(allocator->context, bytes, IRON_CACHE_LINE);
     }
     if (!memory) {
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: %s of %zu bytes; free memory and retry",
+        iron__fail(err, IRON_E_NOMEM, 0, "out of memory for %s of %zu bytes; free memory and retry",
                    what, bytes ? bytes : SIZE_MAX);
         return NULL;
     }
@@ -75,8 +75,8 @@ void *iron__allocate_large(size_t bytes, iron_error *err) {
         return iron__allocate(iron__allocator_default(), bytes, 1, "an array", err);
     memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
-        iron__fail(err, IRON_E_NOMEM, errno, "out of memory: %zu bytes at once; use a smaller size",
-                   bytes);
+        iron__fail(err, IRON_E_NOMEM, errno,
+                   "out of memory for %zu bytes at once; use a smaller size", bytes);
         return NULL;
     }
     madvise(memory, bytes, MADV_HUGEPAGE); /* only an optimization: failure is ignored */

@@ -15,7 +15,7 @@
 /* posix_memalign and free, used when a configuration gives no allocator. */
 const iron_allocator *iron__allocator_default(void);
 
-/* count * size zeroed bytes, or NULL with err filled: "out of memory: <what> of <bytes>". */
+/* count * size zeroed bytes, or NULL with err filled: "out of memory for <what> of <bytes>". */
 void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size, const char *what,
                      iron_error *err);
 void iron__release(const iron_allocator *allocator, void *memory);

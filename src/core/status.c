@@ -46,7 +46,7 @@ iron_status iron__fail(iron_error *err, iron_status status, int native, const ch
         va_list args;
 
         err->status = status;
-        err->native = native;
+        err->native = status == IRON_E_NOMEM && native == 0 ? ENOMEM : native;
         va_start(args, format);
         vsnprintf(err->text, sizeof err->text, format, args);
         va_end(args);
@@ -55,7 +55,7 @@ iron_status iron__fail(iron_error *err, iron_status status, int native, const ch
 }
 
 iron_status iron__no_memory(iron_error *err, const char *what) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %.120s", what);
+    return iron__fail(err, IRON_E_NOMEM, 0, "out of memory for %.120s", what);
 }
 
 iron_status iron__fail_path(iron_error *err, const char *verb, const char *path, int code) {

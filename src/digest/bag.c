@@ -417,7 +417,7 @@ uint64_t *iron__file_starts(const iron_source *source, iron_error *err) {
     uint64_t *starts = calloc(count + 1, sizeof *starts);
 
     if (!starts)
-        iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu files", count);
+        iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %zu files", count);
     for (size_t k = 0; starts && k < count; k++)
         starts[k + 1] = starts[k] + iron_source_file_tokens(source, k);
     return starts;
@@ -563,7 +563,7 @@ static iron_status leave_sample(iron__bag_job *job, iron__bag_cutter *c, iron_er
         longs[job->long_count++] = one;
     }
     pthread_mutex_unlock(&job->mutex);
-    return longs ? IRON_OK : iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: samples");
+    return longs ? IRON_OK : iron__no_memory(err, "samples");
 }
 
 iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__parallel_source *at,

@@ -343,9 +343,9 @@ static iron_status scan_run(iron_check *c, const run *r, uint64_t first, uint64_
     status = iron__scan(source, what, first - r->first, &o, out, err);
     /* the length of a pipe is known only after it was read */
     if (status == IRON_OK && (*out)->tokens != stop - first) {
-        iron__fail(err, IRON_E_FORMAT, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
+        status = IRON_E_FORMAT; /* clang-tidy does not know that iron__fail returns it */
+        iron__fail(err, status, 0, "%.100s has %" PRIu64 " tokens, not %" PRIu64,
                    iron_source_file(source, 0), (*out)->tokens, stop - first);
-        status = IRON_E_FORMAT;
         iron_manifest_destroy(*out);
         *out = NULL;
     }
@@ -420,9 +420,7 @@ static iron_status read_one_by_one(iron_check *c, const run *r, const iron_error
             fail_file(&c->entries[k], &why);
             ++*failed;
         } else if (status != IRON_OK) {
-            if (err)
-                *err = why;
-            return status;
+            return iron__fail_again(err, &why);
         }
         c->done += f->tokens;
     }
@@ -502,17 +500,19 @@ static iron_status check_chunks(iron_check *c, iron_error *err) {
 
     for (size_t begin = 0; begin < c->count;) {
         run r = run_at(c, begin);
+        uint64_t done = c->done;
         iron_error why = {0};
         iron_status status = check_run(c, &r, &next, &why);
         size_t failed = 0;
 
         if (is_of_files(status))
             IRON_TRY(read_one_by_one(c, &r, &why, &failed, err));
-        if (failed > 0)
+        if (failed > 0) {
+            c->done = done;
             continue;
-        if (status != IRON_OK && err)
-            *err = why;
-        IRON_TRY(status);
+        }
+        if (status != IRON_OK)
+            return iron__fail_again(err, &why);
         begin = r.end + 1; /* the file at r.end is not readable */
     }
     for (; next < c->chunks; next++)
@@ -587,9 +587,7 @@ static iron_status locate_changes(iron_check *c, const run *r, iron_error *err) 
     iron_manifest_destroy(found);
     if (status == IRON_OK || is_of_files(status) || status == IRON_E_ARG)
         return IRON_OK; /* IRON_E_ARG: a pipe */
-    if (err)
-        *err = why;
-    return status;
+    return iron__fail_again(err, &why);
 }
 
 static iron_status check_sealed_run(iron_check *c, const run *r, iron_error *err) {
@@ -602,9 +600,8 @@ static iron_status check_sealed_run(iron_check *c, const run *r, iron_error *err
         IRON_TRY(read_one_by_one(c, r, &why, &failed, err));
         return locate_changes(c, r, err);
     }
-    if (status != IRON_OK && err)
-        *err = why;
-    IRON_TRY(status);
+    if (status != IRON_OK)
+        return iron__fail_again(err, &why);
     for (size_t k = r->begin; k < r->end; k++)
         judge_file(c, k, &found->files[k - r->begin].words);
     c->done += found->tokens;

@@ -2001,7 +2001,7 @@ static iron_status find_moves(const iron_manifest *a, const iron_manifest *b, ch
     if (first && second)
         compare_sorted(a, b, (const placed_chunk *[2]){first, second}, moves);
     else
-        status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a list of chunks");
+        status = iron__no_memory(err, "a list of chunks");
     free(first);
     free(second);
     return status;

@@ -63,7 +63,7 @@ typedef struct sorted_place {
     size_t slot, index;
 } sorted_place;
 
-/* The first entry, and the one after a place, which moves on to it; NULL: there is none. */
+/* The first entry, and the one after a place, which moves on to it; NULL after the last. */
 static void *sorted_first(const sorted_array *s, sorted_place *at) {
     *at = (sorted_place){0, 0};
     return s->slot_count ? s->slots[0].entries : NULL;
@@ -168,7 +168,7 @@ static uint64_t key_of(const void *entry) {
     return key;
 }
 
-/* The last entry whose key is not above `key`, and its place; NULL: there is none. */
+/* The last entry whose key is not above `key`, and its place; NULL if there is none. */
 static void *sorted_upto(const sorted_array *s, uint64_t key, sorted_place *place) {
     size_t slot = 0, low = 0, high = s->slot_count;
 
@@ -291,7 +291,7 @@ typedef struct span {
     uint64_t first, end;
 } span;
 
-/* The span that begins at or before a position, and the one after it; NULL: there is none. */
+/* The span that begins at or before a position, and the one after it; NULL if there is none. */
 typedef struct neighbours {
     span *left, *right;
     sorted_place right_at;
@@ -753,8 +753,10 @@ iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtyp
     IRON_TRY(iron__stored_check_memory(&view, "tokens", err));
     IRON_TRY(check_range(d, position, count, err));
     IRON_TRY(pool_for(d, count, &pool, err));
-    if (!read_piece(d, &view, pool, &piece))
-        return iron__view_check(&view, position, err);
+    if (!read_piece(d, &view, pool, &piece)) {
+        IRON_TRY(iron__view_check(&view, position, err));
+        IRON_FAIL(err, IRON_E_FORMAT, "the tokens changed while they were read; give a copy");
+    }
     return add_piece(d, &piece, err);
 }
 

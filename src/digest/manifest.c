@@ -302,10 +302,6 @@ static iron_status check_manifest(const iron_manifest *m, const char *name, iron
 
 /* Reading fields. */
 
-static iron_status out_of_memory(iron_error *err, const char *path) {
-    return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory while reading %.120s", path);
-}
-
 static iron_status bad_field(iron_error *err, const char *path, const char *field,
                              const char *expected) {
     return iron__fail(err, IRON_E_FORMAT, 0, "%.100s: \"%s\" is missing or not %s", path, field,
@@ -509,7 +505,7 @@ static iron_status get_container(const fields *f, const char *path, iron__manife
     if (compression)
         snprintf(file->compression, sizeof file->compression, "%s", compression);
     if (column && !(file->column = strdup(column)))
-        return out_of_memory(err, f->path);
+        return iron__no_memory(err, f->path);
     return IRON_OK;
 }
 
@@ -546,7 +542,7 @@ static iron_status get_files(const fields *f, iron_manifest *m, iron_error *err)
         return bad_field(err, f->path, "files", "an array");
     m->files = calloc(count ? count : 1, sizeof *m->files);
     if (!m->files)
-        return out_of_memory(err, f->path);
+        return iron__no_memory(err, f->path);
     for (; m->file_count < count; m->file_count++) {
         fields one = {f->path, iron__json_at(files, m->file_count)};
 
@@ -581,7 +577,7 @@ static iron_status get_chunks(const fields *f, iron_manifest *m, iron_error *err
         return bad_field(err, f->path, "chunks", "an array");
     m->chunks = calloc(count ? count : 1, sizeof *m->chunks);
     if (!m->chunks)
-        return out_of_memory(err, f->path);
+        return iron__no_memory(err, f->path);
     for (; m->chunk_count < count; m->chunk_count++) {
         const char *text = iron__json_get_text(iron__json_at(chunks, m->chunk_count));
 
@@ -643,7 +639,7 @@ static iron_status parse_manifest(const char *name, const char *text, size_t len
 
     *out = NULL;
     if (!m)
-        return out_of_memory(err, name);
+        return iron__no_memory(err, name);
     status = iron__json_parse(text, length, allocator, &f.object, &why);
     if (status != IRON_OK)
         iron__fail(err, status, why.native, "%.100s: %.130s", name, why.text);
@@ -741,12 +737,11 @@ static iron_status read_text(int fd, const char *path, char **text, size_t *leng
         ssize_t count;
 
         if (!larger)
-            return out_of_memory(err, path);
+            return iron__no_memory(err, path);
         *text = larger;
         count = read_full(fd, *text + *length, capacity - *length);
         if (count < 0)
-            return iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path,
-                              strerror(errno));
+            return iron__fail_path(err, "read", path, errno);
         *length += (size_t)count;
         if (*length < capacity)
             return IRON_OK;
@@ -766,7 +761,7 @@ iron_status iron_manifest_read(const char *path, iron_manifest **out, iron_error
 
     *out = NULL;
     if (fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+        return iron__fail_path(err, "open", path, errno);
     status = read_text(fd, path, &text, &length, err);
     close(fd);
     if (status == IRON_OK)
@@ -780,7 +775,7 @@ iron_status iron_manifest_read(const char *path, iron_manifest **out, iron_error
         return IRON_OK;
     iron_manifest_destroy(*out);
     *out = NULL;
-    return out_of_memory(err, path);
+    return iron__no_memory(err, path);
 }
 
 /* Writing. */

@@ -243,7 +243,7 @@ static iron_status reserve_chunks(scan_job *scan, uint64_t end, iron_error *err)
         capacity = scan->count != IRON_COUNT_UNKNOWN || needed > 2 * capacity ? (size_t)needed
                                                                               : 2 * capacity;
         chunks = realloc(m->chunks, capacity * sizeof *chunks);
-        IRON_FAIL_IF(!chunks, err, IRON_E_NOMEM, "out of memory: %zu chunks", capacity);
+        IRON_FAIL_IF(!chunks, err, IRON_E_NOMEM, "out of memory for %zu chunks", capacity);
         m->chunks = chunks;
         scan->chunk_capacity = capacity;
     }
@@ -845,7 +845,7 @@ typedef struct gpu_scan {
     scan_job *scan;
     iron__thread_pool *pool;
     iron__seal_device device;
-    void *slots[IRON_FEED_SLOTS_MAX]; /* of the device, if it has some; else they are the ring's */
+    void *slots[IRON_FEED_SLOTS_MAX]; /* the device's, if it has any; else the ring's */
     iron__ring *ring;
     uint64_t first, count; /* of its range; a count of 0: all that comes */
     uint64_t done;
@@ -947,7 +947,7 @@ static iron_status scan_gpus(scan_job *scan, iron_error *err) {
         ranges = 1;
     split.count = ranges;
     split.context = all = calloc(ranges, sizeof *all);
-    IRON_FAIL_IF(!all, err, IRON_E_NOMEM, "out of memory: ranges of devices");
+    IRON_FAIL_IF(!all, err, IRON_E_NOMEM, "out of memory for ranges of devices");
     for (size_t k = 0; k < ranges; k++) {
         all[k].scan = scan;
         all[k].first = k * share;
@@ -979,7 +979,7 @@ static iron_status file_seals_init(scan_job *s, iron_error *err) {
     files->starts = calloc(count + 1, sizeof *files->starts);
     files->words = calloc(count, sizeof *files->words);
     IRON_FAIL_IF(!files->starts || !files->words, err, IRON_E_NOMEM,
-                 "out of memory: seals of %zu files", count);
+                 "out of memory for seals of %zu files", count);
     if (!s->is_seekable)
         return IRON_OK;
     for (size_t k = 0; k < count; k++)
@@ -1069,7 +1069,7 @@ static iron_status run_scan(scan_job *s, iron_manifest **out, iron_error *err) {
     IRON_TRY(set_range(s, err));
     IRON_TRY(check_chunk_count(s, err));
     s->manifest = calloc(1, sizeof *s->manifest);
-    IRON_FAIL_IF(!s->manifest, err, IRON_E_NOMEM, "out of memory: a manifest");
+    IRON_FAIL_IF(!s->manifest, err, IRON_E_NOMEM, "out of memory for a manifest");
     range = (iron__bag_range){s->first, s->count, options->part};
     pthread_mutex_init(&s->mutex, NULL);
     status = s->has_bag ? iron__bag_job_init(&s->bag, source, options->bag,

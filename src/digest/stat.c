@@ -38,7 +38,7 @@
  * order, like the histogram. */
 
 typedef struct stat_run {
-    uint64_t length; /* 0: there is none */
+    uint64_t length; /* 0 if there is none */
     uint64_t position;
     uint32_t value;
 } stat_run;
@@ -922,11 +922,8 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
     if (status == IRON_OK)
         status = stat_slots(all, ring, err);
     iron__ring_destroy(ring);
-    if (status == IRON_OK && rows.status != IRON_OK) {
-        status = rows.status;
-        if (err)
-            *err = rows.error;
-    }
+    if (status == IRON_OK && rows.status != IRON_OK)
+        status = iron__fail_again(err, &rows.error);
     if (status == IRON_OK && rows.has_last)
         lengths_add(rows.lengths, all->done - rows.last, 1);
     iron__block_clear(&rows.starts);

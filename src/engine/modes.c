@@ -192,10 +192,11 @@ static char *path_of(const char *key) {
 static void write_header(const char *key, char text[HEADER_BYTES]) {
     int used = snprintf(text, HEADER_BYTES, "iron calibration 1\nkey %.250s\nmodes", key);
 
-    for (size_t k = 0; iron__tokens_gpu_row_at(k); k++)
+    for (size_t k = 0; iron__tokens_gpu_row_at(k) && used < HEADER_BYTES; k++)
         used += snprintf(text + used, HEADER_BYTES - (size_t)used, " %s",
                          iron__tokens_gpu_row_at(k)->mode);
-    snprintf(text + used, HEADER_BYTES - (size_t)used, "\n");
+    if (used < HEADER_BYTES)
+        snprintf(text + used, HEADER_BYTES - (size_t)used, "\n");
 }
 
 static bool parse_case(const char *line, calibration_case *c) {
@@ -512,7 +513,7 @@ static iron_status fill_tokens(bench *b, iron_error *err) {
     uint32_t *tokens = malloc(bytes);
     iron_status status;
 
-    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory: %zu bytes of tokens", bytes);
+    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory for %zu bytes of tokens", bytes);
     status = iron_generate(1, 50257, 0, tokens, (size_t)b->tokens_max, err);
     copy.from_host = tokens;
     if (status == IRON_OK)

@@ -16,6 +16,7 @@
 #include "core/fail.h"
 #include "core/files.h"
 #include "core/hash.h"
+#include "core/memory.h"
 #include "engine/checkpoint.h"
 #include "formats/npy.h"
 #include "formats/source.h"
@@ -374,7 +375,7 @@ iron_status iron_engine_load(const char *path, const iron_config *run, iron_engi
 
     *out = NULL;
     if (!file)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+        return iron__fail_path(err, "open", path, errno);
     if (fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) && (uint64_t)info.st_size < room)
         room = (size_t)info.st_size + 1;
     data = iron__allocate(allocator, 1, room, "a state file", err);
@@ -382,7 +383,7 @@ iron_status iron_engine_load(const char *path, const iron_config *run, iron_engi
         goto done;
     bytes = fread(data, 1, room, file);
     if (ferror(file))
-        status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+        status = iron__fail_path(err, "read", path, errno);
     else
         status = iron__state_parse(path, data, bytes, run, out, err);
     iron__release(allocator, data);
@@ -407,15 +408,14 @@ iron_status iron_engine_export_npy(iron_engine *engine, const char *directory, i
     sigset_t before;
 
     if (mkdir(directory, 0777) != 0 && errno != EEXIST)
-        return iron__fail(err, IRON_E_IO, errno, "cannot create directory %.120s: %s", directory,
-                          strerror(errno));
+        return iron__fail_path(err, "create directory", directory, errno);
     IRON_TRY(iron__engine_sync(engine, err));
     iron__signals_block(&before);
     for (int k = 0; k < ARRAYS && status == IRON_OK; k++) {
-        char *path = NULL;
+        char *path = iron__print("%s/%s.npy", directory, arrays[k].name);
 
-        if (asprintf(&path, "%s/%s.npy", directory, arrays[k].name) < 0) {
-            status = iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory");
+        if (!path) {
+            status = iron__no_memory(err, directory);
             break;
         }
         status = iron__npy_write(path, arrays[k].descr, arrays[k].data, n->count, sizeof(uint32_t),

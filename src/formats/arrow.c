@@ -59,7 +59,7 @@ typedef struct flat {
 } flat;
 
 typedef struct flat_table {
-    size_t at; /* 0: there is none */
+    size_t at; /* 0 if it is absent */
     size_t vtable;
     size_t vtable_bytes, bytes;
 } flat_table;
@@ -540,8 +540,8 @@ static iron_status reserve(const reader *r, unsigned char **data, size_t *capaci
         return too_large(r, "a buffer", bytes, err);
     more = realloc(*data, bytes ? (size_t)bytes : 1);
     if (!more)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %" PRIu64 " bytes for %.100s",
-                          bytes, r->name);
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM,
+                          "out of memory for %" PRIu64 " bytes of %.100s", bytes, r->name);
     *data = more;
     *capacity = (size_t)bytes;
     return IRON_OK;
@@ -1704,7 +1704,7 @@ static uint64_t find_start(const iron__candidate *c, bool is_file) {
     return c->head_count >= 64 && memcmp(c->head + 8, zeros, sizeof zeros) == 0 ? 64 : 8;
 }
 
-/* Reads messages from a position on up to the next batch; HEADER_NONE: there is none. Arrow lets a
+/* Reads messages from a position on up to the next batch; HEADER_NONE after the last. Arrow lets a
  * stream end without a mark. But all its writers write one when they are closed, and without it a
  * stream that was cut between two batches would pass for a whole one. */
 static iron_status next_batch(arrow *a, reader *r, uint64_t at, message *m, iron_error *err) {

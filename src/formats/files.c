@@ -266,7 +266,7 @@ static int by_natural_order(const void *a, const void *b) {
 typedef struct contents {
     size_t root_length; /* of its path, with the slash */
     size_t subfolders;  /* that were not entered */
-    const char *list;   /* the file that lists those of a dataset; NULL: there is none */
+    const char *list;   /* the file that lists those of a dataset, or NULL */
     size_t not_chosen;  /* by --include and --exclude */
     found_file *entries;
     size_t count, capacity;

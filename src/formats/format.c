@@ -194,8 +194,10 @@ static iron_status check_layout(const iron__candidate *c, iron__format_layout *l
 /* From here on the candidate's compressed file is read at any position, not in order. */
 static iron_status go_inside(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     bool is_stdin = iron__path_is_stdin(c->file->path);
-    iron__input stored = {
-        .path = is_stdin ? IRON_STDIN_AGAIN : c->file->path, .bytes = c->stored_bytes, .fd = -1};
+    iron__input stored = {.path = is_stdin ? IRON_STDIN_AGAIN : c->file->path,
+                          .bytes = c->stored_bytes,
+                          .fd = -1,
+                          .stop = c->file->stop};
     iron_status status = IRON_OK;
 
     if (!layout->frames) {

@@ -56,7 +56,7 @@ static inline void iron__layout_use_frames(const iron__format_layout *layout, ir
         iron__input_use_frames(in, layout->frames);
 }
 
-/* The table, however it is read; NULL: there is none. */
+/* The table of a file that has one, whether it is read in frames or as a stream; else NULL. */
 static inline const iron__table *iron__layout_table(const iron__format_layout *layout) {
     return layout->table ? layout->table : layout->stream;
 }
@@ -217,6 +217,7 @@ void iron__sidecar_close(iron__sidecar *sidecar);
 /* Reads bytes at ... at+want-1; an error if the file is shorter. */
 iron_status iron__sidecar_read(const iron__sidecar *sidecar, uint64_t at, void *to, size_t want,
                                iron_error *err);
+
 /* Numbers of a sidecar, which may have hundreds of millions of them: some are in memory. */
 typedef struct iron__numbers {
     const iron__sidecar *file;

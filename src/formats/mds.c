@@ -396,7 +396,7 @@ static bool parse_stored(const char *name, size_t length, iron__stored *out) {
     return false;
 }
 
-/* Reads "2,3", a shape, as the number of values; false: it is none. */
+/* Reads "2,3", a shape, as the number of values; false if it is not one. */
 static bool parse_shape(const char *text, uint64_t *count) {
     *count = 1;
     for (;;) {

@@ -77,7 +77,7 @@ static char *main_path(const char *path) {
     return NULL;
 }
 
-static iron_status read_header(megatron_index *x, iron_error *err) {
+static iron_status read_header(const iron__candidate *c, megatron_index *x, iron_error *err) {
     unsigned char header[HEADER_BYTES];
     uint64_t version, body, wanted;
     bool fits;
@@ -93,6 +93,8 @@ static iron_status read_header(megatron_index *x, iron_error *err) {
     IRON_FAIL_IF(version != 1, err, IRON_E_FORMAT,
                  "%.100s at byte 9: version %" PRIu64 ", expected 1", x->file.path, version);
     IRON_TRY(iron__dtype_from_code(header[17], true, x->file.path, 17, &x->dtype, err));
+    iron__format_reason(c, "P.idx beside it with magic MMIDIDX and version 1: tokens are %s",
+                        iron_dtype_name(x->dtype));
     x->sequences = iron__load_u64(header + 18);
     x->entries = iron__load_u64(header + 26);
     IRON_FAIL_IF(x->entries == 0, err, IRON_E_FORMAT,
@@ -167,9 +169,7 @@ static iron_status check_documents(const megatron_index *x, iron_error *err) {
 }
 
 static iron_status check_index(const iron__candidate *c, megatron_index *x, iron_error *err) {
-    IRON_TRY(read_header(x, err));
-    iron__format_reason(c, "P.idx beside it with magic MMIDIDX and version 1: tokens are %s",
-                        iron_dtype_name(x->dtype));
+    IRON_TRY(read_header(c, x, err));
     iron__format_reason(c, "P.idx has the size for %" PRIu64 " sequences and %" PRIu64 " documents",
                         x->sequences, x->entries - 1);
     IRON_TRY(check_sequences(x, err));

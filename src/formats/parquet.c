@@ -62,7 +62,8 @@
 /* Bytes that can be read after the end of encoded data: unpacking reads whole words. */
 #define SLACK 64u
 
-/* A number of 7 bits a byte: at most 10 bytes. False: it is not there, or longer. */
+/* A number of 7 bits a byte: at most 10 bytes. Returns false if it is cut off
+ * or longer. */
 static bool read_varint(const unsigned char **at, const unsigned char *end, uint64_t *value) {
     *value = 0;
     for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
@@ -349,7 +350,7 @@ typedef struct file_footer {
     uint64_t at;      /* where it begins in the file */
     unsigned char *data;
     size_t bytes;
-    const unsigned char *schema, *groups; /* in data: where these lists begin; NULL: nowhere */
+    const unsigned char *schema, *groups; /* in data: where these lists begin, or NULL */
     uint64_t rows;
     schema_element *elements;
     size_t element_count, leaf_count;
@@ -443,7 +444,7 @@ static iron_status read_schema(file_footer *f, iron_error *err) {
     if (count > 0)
         f->elements = calloc(count, sizeof *f->elements);
     if (count > 0 && !f->elements)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a schema of %zu elements",
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a schema of %zu elements",
                           count);
     for (size_t k = 0; k < count && !t.fault; k++) {
         schema_element *e = &f->elements[k];
@@ -622,11 +623,11 @@ static iron_status list_columns(file_footer *f, iron_error *err) {
     f->columns = calloc(top + 1, sizeof *f->columns);
     f->details = calloc(top + 1, sizeof *f->details);
     if (!f->columns || !f->details)
-        return iron__no_memory(err, "the columns of a file");
+        return iron__no_memory(err, f->name);
     for (size_t k = 0; k < top; k++) {
         f->columns[k].name = copy_name(&f->elements[at]);
         if (!f->columns[k].name)
-            return iron__no_memory(err, "the columns of a file");
+            return iron__no_memory(err, f->name);
         f->column_count++;
         f->details[k].leaf = leaf;
         describe(&f->elements[at], &f->columns[k], &f->details[k]);
@@ -838,7 +839,7 @@ static iron_status list_chunks(const file_footer *f, size_t column, column_chunk
         return refuse(f, &t, err);
     *out = chunks = calloc(*count + 1, sizeof *chunks);
     if (!chunks)
-        return iron__no_memory(err, "the row groups of a file");
+        return iron__no_memory(err, f->name);
     for (size_t k = 0; k < *count; k++) {
         chunks[k].first_row = rows;
         IRON_TRY(read_group(f, &t, column, k, &chunks[k], err));
@@ -962,6 +963,7 @@ static void parse_page(thrift *t, page_header *out) {
     if (!t->fault && ((found & 0xE) != 0xE || (found & (1u << 5 | 1u << 7 | 1u << 8)) != needed))
         (void)thrift_fail(t, "the header lacks its type, a size or what belongs to its type");
 }
+
 /* Encodings, of levels and integers.
  *
  * Levels and dictionary indices are sequences of runs: a value that is repeated, or values that are
@@ -981,7 +983,7 @@ typedef struct runs {
     uint64_t bit; /* of `packed`: the next value's */
 } runs;
 
-/* Begins the next run; false: there is none, or it is damaged. */
+/* Starts the next run. Returns false at the end, or if the run is damaged. */
 static bool next_run(runs *r) {
     uint64_t head;
     size_t bytes = (r->width + 7) / 8;
@@ -1514,6 +1516,7 @@ static bool decode_values(const stored_values *values, uint32_t *to, value_failu
         return damaged(failure, "its encoding is not read");
     }
 }
+
 /* Consecutive pages of a chunk: a block of the table. */
 typedef struct part {
     uint64_t at, bytes; /* from the first page's header on */
@@ -1633,7 +1636,8 @@ static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err
         return IRON_OK;
     data = malloc(room + SLACK);
     if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a page", bytes);
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a page of %zu bytes",
+                          bytes);
     if (kept > 0)
         memcpy(data, b->data, kept);
     free(b->data);
@@ -2016,7 +2020,7 @@ static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
 
     (void)worker, (void)stop;
     if (!r.work)
-        return iron__no_memory(err, "a column");
+        return iron__no_memory(err, r.name);
     r.in.is_stream = false;
     r.window = &r.work->pages;
     status = examine_chunk(&r, chunk, &s->lists[piece], err);
@@ -2075,7 +2079,7 @@ static iron_status examine_pages(const iron__candidate *c, parquet *file, iron__
     iron_status status = IRON_OK;
 
     if (!lists)
-        return iron__no_memory(err, "the row groups of a file");
+        return iron__no_memory(err, c->name);
     /* where there are no more threads, this one does all */
     if (iron__thread_pool_create(survey_threads(file), memory, &pool, NULL) != IRON_OK)
         status = iron__thread_pool_create(1, memory, &pool, err);
@@ -2256,7 +2260,7 @@ static iron_status decode(const iron__table *table, const iron__input *in, size_
     d.r.in.is_stream = false;
     d.r.work = workspace_take(file);
     if (!d.r.work)
-        return iron__no_memory(err, "a column");
+        return iron__no_memory(err, d.r.name);
     d.r.window = &d.r.work->pages;
     status = decode_part(&d, piece, err);
     workspace_put(file, d.r.work);
@@ -2319,7 +2323,7 @@ static iron_status read_footer(const iron__candidate *c, file_footer *f, iron_er
     f->bytes = (size_t)length;
     f->data = malloc(f->bytes + 1);
     if (!f->data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: a footer of %zu bytes",
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a footer of %zu bytes",
                           f->bytes);
     return iron__input_read_at(&file, f->at, f->data, f->bytes, err);
 }

@@ -67,7 +67,8 @@ iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *er
     if (data && alignment == HUGE_PAGE_BYTES)
         (void)madvise(data, capacity, MADV_HUGEPAGE); /* a hint: fewer page faults */
     if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu bytes for a block", bytes);
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a block of %zu bytes",
+                          bytes);
     if (block->data && block->bytes > 0)
         memcpy(data, block->data, block->bytes);
     free(block->data);
@@ -86,7 +87,7 @@ iron_status iron__block_reserve_places(iron__block *block, size_t count, iron_er
     places =
         count > SIZE_MAX / sizeof *places ? NULL : realloc(block->places, count * sizeof *places);
     if (!places)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory: %zu rows", count);
+        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %zu rows", count);
     block->places = places;
     block->place_capacity = count;
     return IRON_OK;

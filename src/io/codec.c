@@ -208,7 +208,6 @@ typedef struct lz4_walk {
 } lz4_walk;
 
 struct iron__decompression {
-    iron__codec codec;
     const struct codec_row *row;
     char name[124];   /* of the file, for messages */
     uint64_t at;      /* compressed bytes consumed */
@@ -659,7 +658,6 @@ iron_status iron__decompression_create(iron__codec codec, const char *name,
     d = calloc(1, sizeof *d);
     if (!d)
         return iron__no_memory(err, name);
-    d->codec = codec;
     d->row = row;
     strncpy(d->name, name, sizeof d->name - 1);
     if (row->create && !row->create(d)) {
@@ -686,7 +684,7 @@ static bool is_padding_whole(const iron__decompression *d) {
 static bool may_begin(const iron__decompression *d, unsigned char byte) {
     bool is_skipped = (byte & 0xF0) == 0x50; /* a frame without data */
 
-    switch (d->codec) {
+    switch (d->row - rows) {
     case IRON_CODEC_ZSTD:
         return byte == 0x28 || is_skipped;
     case IRON_CODEC_GZIP: /* compressed columns may also have the header of zlib */

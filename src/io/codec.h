@@ -27,6 +27,7 @@ const char *iron__codec_name(iron__codec codec); /* "zstd" */
 /* Loads the codec's library; IRON_E_UNSUPPORTED with the name of its package if it is missing. */
 iron_status iron__codec_load(iron__codec codec, const char *name, iron_error *err);
 
+/* Is its library installed? */
 bool iron__codec_is_there(iron__codec codec);
 
 /* Decompresses all of `from`, which must give exactly `room` bytes. */

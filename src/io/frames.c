@@ -577,11 +577,12 @@ static iron_status start_replay(iron__frames *f, const atomic_bool *stop, iron_e
     iron_status status;
 
     f->replay = calloc(1, sizeof *f->replay + kept * sizeof f->replay->kept[0]);
+    if (f->replay)
+        pthread_mutex_init(&f->replay->mutex, NULL);
     if (!buffer || !f->replay) {
         free(buffer);
         return iron__no_memory(err, f->path);
     }
-    pthread_mutex_init(&f->replay->mutex, NULL);
     f->replay->kept_count = kept;
     status = start_cursor(f, &all, err);
     all.in.stop = stop;

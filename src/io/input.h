@@ -27,7 +27,7 @@ typedef struct iron__input {
     bool is_stream;  /* standard input that is a regular file: read in order, moving its offset */
     int fd;          /* -1 if not open */
     const atomic_bool *stop;              /* borrowed; may be NULL. Once it is set, reading fails */
-    struct iron__remote *remote;          /* NULL: not a remote object */
+    struct iron__remote *remote;          /* NULL unless it is a remote object */
     struct iron__remote_stream *transfer; /* of a remote object that is read like a pipe */
     struct iron__decompressed *decompression; /* NULL: bytes are as stored */
     const struct iron__frames *inside; /* borrowed: bytes are what these parts decompress to */

@@ -139,7 +139,7 @@ static block *find_victim(bool is_urgent) {
     return victim;
 }
 
-/* Memory for a block; NULL: there is none, or (errno 0) no room at present. */
+/* Memory for a block; NULL if there is none or, with errno 0, no room at present. */
 static unsigned char *take_memory(uint64_t bytes, bool is_urgent) {
     uint64_t room = room_of(bytes);
     unsigned char *data;
@@ -167,7 +167,7 @@ static unsigned char *take_memory(uint64_t bytes, bool is_urgent) {
     return data;
 }
 
-/* Adds a block to those of the cache; NULL: as take_memory says. */
+/* Adds a block to those of the cache; NULL as for take_memory. */
 static block *make_block(iron__remote *remote, uint64_t at, uint64_t bytes, block_state state,
                          bool is_urgent) {
     unsigned char *data = take_memory(bytes, is_urgent);

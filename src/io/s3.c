@@ -117,12 +117,12 @@ static bool hash_request(const iron__s3_signing *s, char hex[65]) {
 
 /* The key of the day, region and service signs the text. */
 static bool sign_text(const iron__s3_signing *s, const char *day, const char *text, char hex[65]) {
-    const char *const parts[] = {day, s->region, SERVICE, "aws4_request", text};
+    const char *const parts[] = {s->region, SERVICE, "aws4_request", text};
     char *first = iron__print("AWS4%s", s->secret);
     unsigned char key[32];
     bool is_done = first && hmac(first, strlen(first), day, strlen(day), key);
 
-    for (unsigned k = 1; is_done && k < 5; k++)
+    for (unsigned k = 0; is_done && k < 4; k++)
         is_done = hmac(key, sizeof key, parts[k], strlen(parts[k]), key);
     free(first);
     if (is_done)
@@ -281,7 +281,8 @@ static char *setting(char *line, const char *name) {
     return equals[0] ? equals : NULL;
 }
 
-/* Keeps a value that is not known yet; NULL: there is none. False: out of memory. */
+/* Copies the value unless *to has one already; a NULL value changes nothing. Returns false if out
+ * of memory. */
 static bool keep(const char *value, char **to) {
     if (value && !*to)
         *to = strdup(value);
@@ -437,7 +438,7 @@ static bool span_is(span s, const char *text) {
     return s.bytes == strlen(text) && memcmp(s.at, text, s.bytes) == 0;
 }
 
-/* Goes behind `text`; false: it does not come. */
+/* Moves past `text`; returns false if it does not occur. */
 static bool skip_past(xml *x, const char *text) {
     char *found =
         x->at < x->end ? memmem(x->at, (size_t)(x->end - x->at), text, strlen(text)) : NULL;
@@ -485,7 +486,7 @@ static xml_event next_event(xml *x, span *text, span *name) {
     is_end = x->at < x->end && *x->at == '/';
     x->at += is_end;
     name->at = x->at;
-    while (x->at<x->end && * x->at> ' ' && !strchr("<>/=\"'&", *x->at))
+    while (x->at != x->end && (unsigned char)*x->at > ' ' && !strchr("<>/=\"'&", *x->at))
         x->at++;
     name->bytes = (size_t)(x->at - name->at);
     if (name->bytes == 0 || *name->at == '!' || *name->at == '?')

@@ -518,7 +518,7 @@ static bool is_tested(const trial *r, const iron__contender *row) {
     uint32_t on = t->device ? (uint32_t)IRON_ON_CUDA << t->backend : IRON_ON_CPU;
 
     return (row->backends & on) && (!row->elements || (row->elements & IRON_BIT(c->element))) &&
-           !(row->needs & ~iron__cpu_features()) && (!row->suits || row->suits(row, c)) &&
+           iron__cpu_has(row->needs) && (!row->suits || row->suits(row, c)) &&
            /* modes in which every node reads every token are tested elsewhere, over less */
            (!row->seconds ||
             row->seconds(row, c, t->device ? &t->device->info : NULL, THREADS) < 0.05);

@@ -161,12 +161,13 @@ iron_status iron__tokens_read(const char *path, iron__tokens **out, iron_error *
     status = tokens ? read_lines(text, bytes, tokens, &why, &number) : IRON_E_NOMEM;
     explicit_bzero(text, bytes);
     free(text);
-    if (status == IRON_OK) {
-        *out = tokens;
+    *out = tokens;
+    if (status == IRON_OK)
         return IRON_OK;
-    }
     iron__tokens_destroy(tokens);
-    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory: tokens");
+    *out = NULL;
+    if (status == IRON_E_NOMEM)
+        return iron__no_memory(err, "tokens");
     if (number == 0)
         IRON_FAIL(err, IRON_E_ARG, "token file %.120s: %s", path, why);
     IRON_FAIL(err, IRON_E_ARG, "token file %.120s: line %u: %s", path, number, why);
@@ -321,12 +322,12 @@ iron__http_error iron__access_engine(const iron__request *req, const char *name)
 
 /* Wrong tokens
  *
- * A wrong token is answered at once WRONG_FREE times, and then once in WRONG_PERIOD_NS for each
- * address; the others wait. What is kept is, for each address, when it would have used up all that
- * it was allowed. The table has few places, and an address has four to choose from: of these it
- * takes the one that matters least. Right tokens never wait, whoever guesses at their address;
- * so that they find a connection, at most a quarter of the connections waits with an answer, and
- * beyond that the answer is 429. */
+ * The first WRONG_FREE wrong tokens of an address are answered at once, then one in each
+ * WRONG_PERIOD_NS; answers to the others are delayed. For each address the table has the time at
+ * which its allowance is restored. An address may use one of four places of the small table, and
+ * takes the one whose allowance is restored first. A valid token is never delayed, even if others
+ * guess from the same address. So that there are connections left for it, at most a quarter of all
+ * connections wait with a delayed answer; beyond that the answer is 429. */
 
 static bool is_too_early(iron__guesses *guesses, uint64_t key, uint64_t now_ns) {
     size_t first = (size_t)(iron__mix64(key ^ guesses->seed) % IRON_GUESSES_MAX) & ~(size_t)3;

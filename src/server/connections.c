@@ -79,7 +79,7 @@ static iron_status limits_init(limits *l, uint32_t all_max, uint32_t address_max
     l->entries = calloc(all_max, sizeof *l->entries);
     if (!l->chains || !l->entries) {
         limits_deinit(l);
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: table of %u addresses", all_max);
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a table of %u addresses", all_max);
     }
     for (uint32_t k = 0; k <= l->mask; k++)
         l->chains[k] = NO_ENTRY;
@@ -598,7 +598,7 @@ iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     bool is_watched;
     int number;
 
-    IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory: the acceptor");
+    IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory for the acceptor");
     status = limits_init(&a->limits, o->max_connections, o->max_per_address, err);
     if (status != IRON_OK) {
         free(a);
@@ -880,7 +880,7 @@ static iron_status timeouts_start(iron_server *server, iron_error *err) {
     iron__timeouts *t = calloc(1, sizeof *t);
     int number;
 
-    IRON_FAIL_IF(!t, err, IRON_E_NOMEM, "out of memory: timeouts");
+    IRON_FAIL_IF(!t, err, IRON_E_NOMEM, "out of memory for timeouts");
     t->server = server;
     t->list.next = t->list.prev = &t->list;
     pthread_mutex_init(&t->mutex, NULL);
@@ -1096,7 +1096,7 @@ static iron_status drain_start(iron_server *server, iron_error *err) {
     iron__drain *d = calloc(1, sizeof *d);
     int number = 0;
 
-    IRON_FAIL_IF(!d, err, IRON_E_NOMEM, "out of memory: sockets to drain");
+    IRON_FAIL_IF(!d, err, IRON_E_NOMEM, "out of memory for sockets to drain");
     pthread_mutex_init(&d->mutex, NULL);
     d->server = server;
     for (uint32_t k = 0; k < DRAIN_SLOTS; k++)

@@ -137,7 +137,8 @@ static void *stream_create(iron__request *req, size_t bytes, void (*fill)(event_
 
     if (!s) {
         iron__store_engine_release(kept);
-        iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory: an event stream"});
+        iron__route_failure(req,
+                            &(iron_error){IRON_E_NOMEM, 0, "out of memory for an event stream"});
         return NULL;
     }
     s->server = req->server;

@@ -206,7 +206,7 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
     int number;
 
     *out = NULL;
-    IRON_FAIL_IF(!log, err, IRON_E_NOMEM, "out of memory: the log");
+    IRON_FAIL_IF(!log, err, IRON_E_NOMEM, "out of memory for the log");
     log->options = *options;
     log->options.room = options->room ? options->room : ROOM_BYTES;
     log->options.close_ms = options->close_ms ? options->close_ms : CLOSE_MS;

@@ -215,7 +215,7 @@ static void list_engines(iron__request *req) {
     views = iron__route_views(req, &count);
     if (!views) {
         iron__route_failure(req,
-                            &(iron_error){IRON_E_NOMEM, 0, "out of memory: a list of engines"});
+                            &(iron_error){IRON_E_NOMEM, 0, "out of memory for a list of engines"});
         return;
     }
     j = iron__response_json(req);
@@ -351,7 +351,7 @@ static void respond_page(iron__request *req, const iron__batch_row *rows, size_t
 
 static void read_page(iron__request *req, iron__store_engine *kept, uint64_t since, size_t limit) {
     iron__batch_row *rows = calloc(limit, sizeof *rows);
-    iron_error err = {IRON_E_NOMEM, 0, "out of memory: a page of batches"};
+    iron_error err = {IRON_E_NOMEM, 0, "out of memory for a page of batches"};
     iron__store_engine_view view;
     size_t count = 0;
     iron_status status = IRON_E_NOMEM;

@@ -170,7 +170,7 @@ static iron_status init_options(iron_server *server, const iron_server_options *
     fill_defaults(&filled);
     IRON_TRY(check_options(&filled, err));
     server->options = filled;
-    IRON_FAIL_IF(!copy_options(&server->options), err, IRON_E_NOMEM, "out of memory: options");
+    IRON_FAIL_IF(!copy_options(&server->options), err, IRON_E_NOMEM, "out of memory for options");
     return IRON_OK;
 }
 
@@ -375,7 +375,7 @@ static iron_status reporter_start(iron_server *server, iron_error *err) {
     if (!service->notify[0])
         return IRON_OK;
     r = calloc(1, sizeof *r);
-    IRON_FAIL_IF(!r, err, IRON_E_NOMEM, "out of memory: the service manager's reporter");
+    IRON_FAIL_IF(!r, err, IRON_E_NOMEM, "out of memory for the service manager's reporter");
     r->server = server;
     r->watchdog_ns = service->watchdog_us < UINT64_MAX / 1000 ? service->watchdog_us * 1000 : 0;
     r->period_ns = REPORT_NS;
@@ -585,7 +585,7 @@ static iron_status parse_listeners(iron_server *server, iron_error *err) {
     int passed = (int)server->service.listen_fd;
 
     server->listeners = calloc(o->listen_count, sizeof *server->listeners);
-    IRON_FAIL_IF(!server->listeners, err, IRON_E_NOMEM, "out of memory: listening sockets");
+    IRON_FAIL_IF(!server->listeners, err, IRON_E_NOMEM, "out of memory for listening sockets");
     server->is_loopback = true;
     for (size_t k = 0; k < o->listen_count; k++) {
         iron__listener *l = &server->listeners[k];
@@ -859,7 +859,7 @@ static iron_status start_with_clock(const iron_server_options *options, uint64_t
     *out = NULL;
     IRON_FAIL_IF(!options, err, IRON_E_ARG, "a server needs options");
     server = calloc(1, sizeof *server);
-    IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory: server");
+    IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory for the server");
     pthread_mutex_init(&server->parsing, NULL);
     pthread_mutex_init(&server->keys_lock, NULL);
     pthread_mutex_init(&server->tickets.lock, NULL);

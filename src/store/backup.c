@@ -46,10 +46,9 @@ static iron_status source_open(source *s, const char *directory, iron_error *err
     *s = (source){.lock = -1};
     store->directory = strdup(directory);
     store->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    IRON_FAIL_IF(!store->directory, err, IRON_E_NOMEM, "out of memory: a file name");
+    IRON_FAIL_IF(!store->directory, err, IRON_E_NOMEM, "out of memory for a file name");
     if (store->directory_fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", directory,
-                          strerror(errno));
+        return iron__fail_path(err, "open", directory, errno);
     s->lock = openat(store->directory_fd, "lock", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     s->is_running = s->lock >= 0 && flock(s->lock, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     s->had_log = fstatat(store->directory_fd, "iron.db-wal", &info, 0) == 0;
@@ -75,7 +74,7 @@ static iron_status copy_pages(iron__database *from, int directory, const char *p
 
     assert(from);
     if (fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot make %.120s: %s", path, strerror(errno));
+        return iron__fail_path(err, "make", path, errno);
     code = sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE, NULL);
     if (code == SQLITE_OK && (copy = sqlite3_backup_init(to, "main", from->handle, "main")))
         code = sqlite3_backup_step(copy, -1); /* all at once: of one snapshot */
@@ -86,7 +85,7 @@ static iron_status copy_pages(iron__database *from, int directory, const char *p
                             to ? sqlite3_errmsg(to) : "out of memory");
     sqlite3_close(to);
     if (status == IRON_OK && fsync(fd) != 0)
-        status = iron__fail(err, IRON_E_IO, errno, "cannot sync %.120s: %s", path, strerror(errno));
+        status = iron__fail_path(err, "sync", path, errno);
     close(fd);
     return status;
 }
@@ -111,10 +110,9 @@ static iron_status fill_partial(source *from, const char *partial, iron_error *e
 
     remove_partial(partial); /* left by a process that was interrupted here */
     if (mkdir(partial, 0700) != 0 || (directory = open(partial, O_RDONLY | O_DIRECTORY)) < 0)
-        status =
-            iron__fail(err, IRON_E_IO, errno, "cannot make %.120s: %s", partial, strerror(errno));
+        status = iron__fail_path(err, "make", partial, errno);
     else if (asprintf(&path, "%s/iron.db", partial) < 0)
-        iron__fail(err, status, 0, "out of memory: a file name");
+        iron__fail(err, status, 0, "out of memory for a file name");
     else
         status = copy_pages(from->store.db, directory, path, err);
     if (status == IRON_OK)
@@ -148,13 +146,12 @@ iron_status iron_server_backup(const char *data, const char *target, iron_error 
     IRON_FAIL_IF(lstat(target, &info) == 0, err, IRON_E_ARG,
                  "%.120s exists; choose another name, or move it away", target);
     if (asprintf(&partial, "%s.partial", target) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: a file name");
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
     status = source_open(&from, data, err);
     if (status == IRON_OK) {
         status = fill_partial(&from, partial, err);
         if (status == IRON_OK && rename(partial, target) != 0)
-            status = iron__fail(err, IRON_E_IO, errno, "cannot rename %.120s: %s", partial,
-                                strerror(errno));
+            status = iron__fail_path(err, "rename", partial, errno);
         if (status == IRON_OK)
             status = sync_parent(target, err);
         else

@@ -306,7 +306,7 @@ static iron_status copy_published(iron__store_engine *entry, iron_engine *to,
     float *potentials;
     iron_status status;
 
-    IRON_FAIL_IF(!xors, err, IRON_E_NOMEM, "out of memory: a copy of %zu nodes", nodes);
+    IRON_FAIL_IF(!xors, err, IRON_E_NOMEM, "out of memory for a copy of %zu nodes", nodes);
     potentials = (float *)(void *)(xors + nodes);
     pthread_mutex_lock(&entry->lock);
     memcpy(xors, entry->nodes.xors, bytes);
@@ -375,7 +375,7 @@ static iron_status nodes_create(iron__node_arrays *nodes, uint64_t count, iron_e
     nodes->xors = calloc(count, sizeof *nodes->xors);
     nodes->potentials = calloc(count, sizeof *nodes->potentials);
     IRON_FAIL_IF(!nodes->xors || !nodes->potentials, err, IRON_E_NOMEM,
-                 "out of memory: nodes of an engine; use fewer engines or nodes");
+                 "out of memory for nodes of an engine; use fewer engines or nodes");
     return IRON_OK;
 }
 
@@ -411,7 +411,7 @@ iron_status iron__store_engine_create(iron__store *store, const iron__store_engi
     *out = NULL;
     if (!entry)
         iron_engine_destroy(parts->engine);
-    IRON_FAIL_IF(!entry, err, IRON_E_NOMEM, "out of memory: an engine");
+    IRON_FAIL_IF(!entry, err, IRON_E_NOMEM, "out of memory for an engine");
     entry->store = store;
     entry->plan = entry->in_use = row->plan;
     entry->id = row->id;
@@ -615,7 +615,7 @@ iron_status iron__store_engine_serialize(iron__store_engine *entry, unsigned cha
     *bytes = iron__state_bytes(engine);
     buffer = malloc(*bytes);
     if (!buffer) {
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a state of %zu bytes", *bytes);
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a state of %zu bytes", *bytes);
         goto done;
     }
     status = iron__state_write(engine, buffer, err);
@@ -1098,7 +1098,7 @@ static iron_status reserve_pending(pending_feeds *p, uint64_t nodes, iron_error 
         has_room = has_room && arrays->xors && arrays->potentials;
     }
     p->room = has_room ? nodes : 0;
-    IRON_FAIL_IF(!has_room, err, IRON_E_NOMEM, "out of memory: copies of an engine's nodes");
+    IRON_FAIL_IF(!has_room, err, IRON_E_NOMEM, "out of memory for copies of an engine's nodes");
     return IRON_OK;
 }
 
@@ -1218,7 +1218,7 @@ static iron_status reduce_small(iron_engine *engine, const iron__tokens_view *vi
     iron__engine_on_batch(engine, NULL, NULL);
     IRON_TRY(status);
     IRON_FAIL_IF(pending->is_out_of_memory, err, IRON_E_NOMEM,
-                 "out of memory: the batches of a feed");
+                 "out of memory for the batches of a feed");
     IRON_TRY(read_nodes(engine, &xors, &potentials, err));
     nodes_copy(&pending->nodes, xors, potentials, pending->entry->plan.nodes);
     return IRON_OK;
@@ -1554,7 +1554,7 @@ static iron__feed_outcome upload_prepare(upload *u, iron_error *err) {
         u->buffer = NULL;
     u->batches = malloc(IRON_BLOCK_BYTES);
     if (!u->buffer || !u->batches) {
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: buffers for an upload");
+        iron__no_memory(err, "buffers for an upload");
         return IRON_FEED_FAILED;
     }
     if (u->feed->key[0] && find_repeat(u, err) != IRON_OK)
@@ -1702,7 +1702,7 @@ static iron__feed_outcome become_upload(iron__feed *feed, iron__feed_answer *ans
                    store->options.uploads_max);
         outcome = IRON_FEED_BUSY;
     } else if (!(u = calloc(1, sizeof *u))) {
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: an upload");
+        iron__no_memory(err, "an upload");
     } else {
         u->feed = feed;
         outcome = upload_prepare(u, err);
@@ -1740,7 +1740,7 @@ iron__feed_outcome iron__feed_begin(iron__store_engine *entry, const iron__feed_
     }
     feed = calloc(1, sizeof *feed);
     if (!feed) {
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a feed");
+        iron__no_memory(err, "a feed");
         return count_outcome(entry->store, outcome);
     }
     feed->entry = iron__store_engine_retain(entry);
@@ -1776,7 +1776,7 @@ static iron__feed_outcome buffer_body(iron__feed *feed, const void *bytes, size_
             room = (size_t)expected;
         body = realloc(feed->body, room);
         if (!body) {
-            iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a body of %zu bytes", need);
+            iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a body of %zu bytes", need);
             return IRON_FEED_FAILED;
         }
         feed->body = body;
@@ -2414,7 +2414,7 @@ iron_status iron__writer_start(iron__store *store, const iron__store_ledger *led
 
     if (!w || !(w->changed = calloc(GROUP_JOBS, sizeof(iron__store_engine *)))) {
         free(w);
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: the writer");
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for the writer");
     }
     w->store = store;
     w->db = store->db;

@@ -99,7 +99,7 @@ static iron_status recovery_begin(recovery *r, const iron__store_plan *plan, iro
 
     *r = (recovery){.plan = plan};
     r->waiting = calloc(IRON_BLOCK_BATCHES, sizeof *r->waiting);
-    IRON_FAIL_IF(!r->waiting, err, IRON_E_NOMEM, "out of memory: batches to replay");
+    IRON_FAIL_IF(!r->waiting, err, IRON_E_NOMEM, "out of memory for batches to replay");
     iron__store_plan_config_cpu(plan, &config);
     IRON_TRY(iron_engine_create(&config, &r->engine, err));
     IRON_TRY(iron_engine_report(r->engine, &report, err));
@@ -293,7 +293,8 @@ static iron_status read_engines(iron__database *db, const iron__store_ledger *le
     bool found = true;
 
     rows = calloc(ledger->engines + 1, sizeof *rows);
-    IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory: %" PRIu64 " engines", ledger->engines);
+    IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory for %" PRIu64 " engines",
+                 ledger->engines);
     for (;;) {
         status = iron__sql_step(db, s, &found, "read the engines", err);
         if (status != IRON_OK || !found)

@@ -193,7 +193,7 @@ static iron_status make_directory(const char *directory, iron_error *err) {
 
     if (mkdir(directory, 0700) == 0) {
         copy = strdup(directory);
-        IRON_FAIL_IF(!copy, err, IRON_E_NOMEM, "out of memory: the name of a directory");
+        IRON_FAIL_IF(!copy, err, IRON_E_NOMEM, "out of memory for the name of a directory");
         status = sync_directory(dirname(copy), directory, err);
         free(copy);
         return status;
@@ -227,14 +227,13 @@ static iron_status lock_directory(const char *directory, iron__database *db, iro
 
     IRON_TRY(make_directory(directory, err));
     if (asprintf(&path, "%s/lock", directory) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: a file name");
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        status = iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+        status = iron__fail_path(err, "open", path, errno);
     else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
         status = errno == EWOULDBLOCK ? refuse_locked(directory, fd, err)
-                                      : iron__fail(err, IRON_E_IO, errno, "cannot lock %.120s: %s",
-                                                   path, strerror(errno));
+                                      : iron__fail_path(err, "lock", path, errno);
     free(path);
     db->directory_lock = fd;
     if (status == IRON_OK) {
@@ -341,14 +340,14 @@ static iron_status make_file(char *path, iron_error *err) {
     iron_status status = IRON_E_NOMEM;
 
     if (fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot make %.120s: %s", path, strerror(errno));
+        return iron__fail_path(err, "make", path, errno);
     close(fd);
     if (sqlite3_open_v2(path, &db.handle, flags, NULL) == SQLITE_OK)
         status = write_schema(&db, err);
     else if (db.handle)
         status = database_fail(&db, "make the database", err);
     else
-        iron__fail(err, status, 0, "out of memory: a new database");
+        iron__fail(err, status, 0, "out of memory for a new database");
     sqlite3_close(db.handle);
     return status;
 }
@@ -358,14 +357,13 @@ static iron_status create_file(const char *directory, const char *path, iron_err
     iron_status status = IRON_E_NOMEM;
 
     if (asprintf(&fresh, "%s.new", path) < 0 || asprintf(&journal, "%s.new-journal", path) < 0) {
-        iron__fail(err, status, 0, "out of memory: a file name");
+        iron__fail(err, status, 0, "out of memory for a file name");
     } else {
         unlink(fresh); /* left by a process that was interrupted here */
         unlink(journal);
         status = make_file(fresh, err);
         if (status == IRON_OK && rename(fresh, path) != 0)
-            status = iron__fail(err, IRON_E_IO, errno, "cannot rename %.120s: %s", fresh,
-                                strerror(errno));
+            status = iron__fail_path(err, "rename", fresh, errno);
     }
     free(fresh);
     free(journal);
@@ -524,15 +522,15 @@ static iron_status check_log(const char *path, iron_error *err) {
     if (!log.file && errno == ENOENT)
         return IRON_OK;
     if (!log.file)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", path, strerror(errno));
+        return iron__fail_path(err, "open", path, errno);
     if (!read_header(&log))
         status = check_without_header(&log, path, err);
     else if ((log.frame = malloc(FRAME_HEADER + log.page_bytes)))
         status = read_frames(&log, path, err);
     else
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a frame of %.120s", path);
+        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a frame of %.120s", path);
     if (status == IRON_OK && ferror(log.file))
-        status = iron__fail(err, IRON_E_IO, errno, "cannot read %.120s: %s", path, strerror(errno));
+        status = iron__fail_path(err, "read", path, errno);
     free(log.frame);
     fclose(log.file);
     return status;
@@ -579,7 +577,7 @@ static iron_status check_or_create(const char *directory, const char *path, iron
     char *log = NULL;
 
     if (asprintf(&log, "%s-wal", path) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: a file name");
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
     if (stat(path, &info) == 0 || errno != ENOENT) {
         status = check_header(path, err);
         if (status == IRON_OK)
@@ -731,7 +729,7 @@ static iron_status allocate_shared_memory(iron__database *db, iron_error *err) {
     char *path = NULL;
 
     if (asprintf(&path, "%s-shm", db->path) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory: a file name");
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
     db->shared_memory = open(path, O_RDWR | O_CLOEXEC);
     free(path);
     if (db->shared_memory >= 0 && fallocate(db->shared_memory, 0, 0, SHARED_MEMORY) != 0 &&
@@ -772,7 +770,8 @@ static void disconnect(iron__database *db) {
 }
 
 /* Opens the connection. Its shared memory is a file: on a full disk the writer's connection gets
- * room from the reserve, and if there is none, it does without and is the only one. */
+ * room from the reserve. If the reserve is used up, too, it keeps that memory on the heap, which
+ * only a single connection can do. */
 static iron_status connect_to(iron__database *db, iron__reserve *reserve, iron_error *err) {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     iron_error why = {0};
@@ -793,7 +792,7 @@ static iron_status connect_to(iron__database *db, iron__reserve *reserve, iron_e
             status = database_fail(db, "open the database", &why);
         else
             status =
-                iron__fail(&why, IRON_E_NOMEM, 0, "out of memory: a connection to the database");
+                iron__fail(&why, IRON_E_NOMEM, 0, "out of memory for a connection to the database");
         if (status == IRON_OK || !reserve || !iron__is_no_space(&why) ||
             (!iron__reserve_give(reserve) && db->is_alone))
             break;
@@ -825,8 +824,7 @@ static void database_close(iron__database *db, bool flush_log) {
 static iron_status open_reserve(iron__store *store, iron_error *err) {
     store->directory_fd = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (store->directory_fd < 0)
-        return iron__fail(err, IRON_E_IO, errno, "cannot open %.120s: %s", store->directory,
-                          strerror(errno));
+        return iron__fail_path(err, "open", store->directory, errno);
     iron__reserve_open(&store->reserve, store->directory_fd, store->options.reserve_bytes);
     return IRON_OK;
 }
@@ -841,7 +839,7 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
     *out = NULL;
     if (!db || asprintf(&db->path, "%s/iron.db", store->directory) < 0) {
         free(db);
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a connection to the database");
+        iron__no_memory(err, "a connection to the database");
         return IRON_E_NOMEM;
     }
     db->directory_lock = db->own_lock = db->shared_memory = -1;
@@ -872,7 +870,7 @@ iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron
 
     *out = NULL;
     if (asprintf(&path, "%s/iron.db", store->directory) < 0 || asprintf(&log, "%s-wal", path) < 0)
-        iron__fail(err, status, 0, "out of memory: a file name");
+        iron__fail(err, status, 0, "out of memory for a file name");
     else
         status = check_header(path, err);
     if (status == IRON_OK && is_unused)
@@ -1013,7 +1011,7 @@ iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_erro
     if (count <= store->engines_room)
         return IRON_OK;
     engines = realloc(store->engines, count * sizeof(iron__store_engine *));
-    IRON_FAIL_IF(!engines, err, IRON_E_NOMEM, "out of memory: a list of %zu engines", count);
+    IRON_FAIL_IF(!engines, err, IRON_E_NOMEM, "out of memory for a list of %zu engines", count);
     store->engines = engines;
     store->engines_room = count;
     return IRON_OK;
@@ -1093,7 +1091,7 @@ static iron_status read_pragma(iron__database *db, const char *sql, uint64_t *nu
         if (value)
             snprintf(text, room, "%s", value);
         else
-            status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory: the answer of %s", sql);
+            status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for the answer of %s", sql);
     } else if ((code & 0xff) == SQLITE_INTERRUPT) {
         status = iron__fail(err, IRON_E_CANCELLED, 0, "the inspection was stopped");
     } else {
@@ -1238,7 +1236,7 @@ iron_status iron__store_open(const iron__store_options *options, iron__store **o
     iron__store_options *o;
 
     *out = NULL;
-    IRON_FAIL_IF(!store, err, IRON_E_NOMEM, "out of memory: a store");
+    IRON_FAIL_IF(!store, err, IRON_E_NOMEM, "out of memory for a store");
     store->directory_fd = store->reserve.fd = store->marker.fd = store->marker.log_fd = -1;
     o = &store->options;
     *o = *options;
@@ -1255,7 +1253,7 @@ iron_status iron__store_open(const iron__store_options *options, iron__store **o
     if (store->directory && store->open_uploads)
         status = open_all(store, err);
     else
-        iron__fail(err, status, 0, "out of memory: a store");
+        iron__fail(err, status, 0, "out of memory for a store");
     if (status == IRON_OK)
         *out = store;
     else

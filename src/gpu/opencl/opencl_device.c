@@ -86,10 +86,6 @@ static bool has_flag(iron__cl_device *id, uint32_t what) {
            flag;
 }
 
-static iron_status no_memory(iron_error *err) {
-    return iron__fail(err, IRON_E_NOMEM, 0, "out of memory while listing OpenCL devices");
-}
-
 /* Adds the usable devices of one kind of a platform. *seen counts all of them. */
 static iron_status list_devices(iron__cl_platform *platform, uint64_t kind, size_t *seen,
                                 iron_error *err) {
@@ -107,7 +103,7 @@ static iron_status list_devices(iron__cl_platform *platform, uint64_t kind, size
         library->entries = entries;
     if (!ids || !entries) {
         free(ids);
-        return no_memory(err);
+        return iron__no_memory(err, "a list of OpenCL devices");
     }
     if (cl->clGetDeviceIDs(platform, kind, count, ids, NULL) != IRON_CL_SUCCESS)
         count = 0;
@@ -173,7 +169,7 @@ static iron_status find_devices(iron_error *err) {
     if (code == IRON_CL_SUCCESS) {
         platforms = calloc(count, sizeof(iron__cl_platform *));
         if (!platforms)
-            return no_memory(err);
+            return iron__no_memory(err, "a list of OpenCL devices");
         code = cl->clGetPlatformIDs(count, platforms, NULL);
         status = code == IRON_CL_SUCCESS ? list_platforms(platforms, count, err) : IRON_OK;
         free(platforms);

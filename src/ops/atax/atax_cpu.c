@@ -80,7 +80,7 @@ static void run_naive(const iron__cpu_work *work) {
         naive_f64(work);
 }
 
-/* In blocks of columns that have so many bytes of y. */
+/* In blocks of columns whose part of y has block_bytes. */
 static void by_rows(const iron__cpu_work *work, size_t block_bytes) {
     if (work->problem->c.element == IRON_F32)
         by_rows_f32(work, block_bytes / sizeof(float));

@@ -307,7 +307,7 @@ iron_status iron__tokens_contender_create(iron__gpu_device *device, const iron__
     (void)parts;
     *out = NULL;
     if (!c)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory: a contender");
+        return iron__no_memory(err, "a contender");
     c->device = device;
     c->row = *row;
     c->problem = problem;

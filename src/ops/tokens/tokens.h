@@ -56,7 +56,7 @@ size_t iron__tokens_variant_count(void);
 const iron__tokens_variant *iron__tokens_variant_at(size_t index);
 
 static inline bool iron__tokens_variant_runs_here(const iron__tokens_variant *variant) {
-    return (variant->needs & ~iron__cpu_features()) == 0;
+    return iron__cpu_has(variant->needs);
 }
 
 /* By mode ("vector": the first row of it that runs here) or by full name; NULL: not found. */
@@ -103,7 +103,7 @@ typedef struct iron__seal_variant {
 /* All rows of this build; NULL past the last. */
 const iron__seal_variant *iron__seal_variant_at(size_t index);
 static inline bool iron__seal_variant_runs_here(const iron__seal_variant *variant) {
-    return (variant->needs & ~iron__cpu_features()) == 0;
+    return iron__cpu_has(variant->needs);
 }
 /* By mode (the first row of it that runs here) or by full name; NULL: not found. */
 const iron__seal_variant *iron__seal_variant_find(const char *name);

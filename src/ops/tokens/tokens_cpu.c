@@ -402,7 +402,7 @@ const iron__tokens_variant *iron__tokens_variant_at(size_t index) {
 /* A row that runs here, by mode or by full name. */
 #define IS_CALLED(row, its_name)                                                                   \
     ((strcmp((row)->mode, (its_name)) == 0 || strcmp((row)->name, (its_name)) == 0) &&             \
-     ((row)->needs & ~iron__cpu_features()) == 0)
+     iron__cpu_has((row)->needs))
 
 const iron__tokens_variant *iron__tokens_variant_find(const char *name) {
     for (size_t k = 0; k < VARIANT_COUNT; k++)
