@@ -7,7 +7,7 @@
 #                              and iron__SYMBOL_bytes, a uint64_t, since a file may contain zeros
 #
 # Run as a script (cmake -P), this file joins the parts: they replace the lines {{style}} and {{script}}
-# of the HTML. The program fills in {{data}} and {{ops}}.
+# of the HTML. The program fills in {{data}}, {{ops}} and {{comparison}}.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${HTML}" page)
   file(READ "${CSS}" style)
@@ -24,9 +24,9 @@ if(CMAKE_SCRIPT_MODE_FILE)
     endif()
     string(REPLACE "{{${part}}}" "${${part}}" page "${page}")
   endforeach()
-  string(REGEX MATCHALL "{{(data|ops)}}" places "${page}")
-  if(NOT places STREQUAL "{{data}};{{ops}}")
-    message(FATAL_ERROR "${HTML} and its parts must hold {{data}} and {{ops}}, once each: ${places}")
+  string(REGEX MATCHALL "{{(data|ops|comparison)}}" places "${page}")
+  if(NOT places STREQUAL "{{data}};{{ops}};{{comparison}}")
+    message(FATAL_ERROR "${HTML} and its parts must hold {{data}}, {{ops}} and {{comparison}}, once each: ${places}")
   endif()
   file(WRITE "${OUTPUT}" "${page}")
   return()

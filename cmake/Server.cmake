@@ -1,8 +1,8 @@
-# Server.cmake: the store (SQLite), the server on it (libmicrohttpd) and the client (libcurl). They are
-# separate libraries that only the command links: libiron needs only libc and threads. Parts whose library
-# is not found are left out; CMake, `iron serve` and `iron push` report the reason.
+# Server.cmake: the store (SQLite), the server on it (libmicrohttpd) and the client. They are separate
+# libraries that only the command links: libiron needs only libc and threads. Without its library the
+# server is left out; CMake and `iron serve` report the reason.
 #
-# Sets IRON_WITH_SERVER and IRON_WITH_CLIENT, and the targets iron_store, iron_server, iron_client.
+# Sets IRON_WITH_SERVER, and the targets iron_store, iron_server and iron_client.
 
 # iron_part(<part> <what needs it> <header> <library> <Debian's package>): sets <part>_why to the reason why it is left out, or "".
 function(iron_part part folder header library package)
@@ -27,20 +27,22 @@ function(iron_part part folder header library package)
   set(${part}_why "${why}" PARENT_SCOPE)
 endfunction()
 
-# iron_part_library(<target> <folder> <part> [libraries...])
+# iron_part_library(<target> <folder> [part] [libraries...])
 function(iron_part_library target folder part)
   file(GLOB sources CONFIGURE_DEPENDS src/${folder}/*.c)
   add_library(${target} STATIC ${sources} ${${target}_more})
   set_target_properties(${target} PROPERTIES C_VISIBILITY_PRESET hidden LINKER_LANGUAGE C)
   target_include_directories(${target} PUBLIC src "${generated}")
-  target_include_directories(${target} SYSTEM PUBLIC "${IRON_${part}_INCLUDE}")
+  if(part)
+    target_include_directories(${target} SYSTEM PUBLIC "${IRON_${part}_INCLUDE}")
+    target_link_libraries(${target} PUBLIC "${IRON_${part}_LIBRARY}")
+  endif()
   target_compile_definitions(${target} PRIVATE IRON_VERSION="${PROJECT_VERSION}")
-  target_link_libraries(${target} PUBLIC ${ARGN} iron_static iron_flags "${IRON_${part}_LIBRARY}")
+  target_link_libraries(${target} PUBLIC ${ARGN} iron_static iron_flags)
 endfunction()
 
 iron_part(SQLITE store sqlite3.h sqlite3 libsqlite3-dev)
 iron_part(MICROHTTPD server microhttpd.h microhttpd libmicrohttpd-dev)
-iron_part(CURL client curl/curl.h curl libcurl4-gnutls-dev)
 
 if(NOT SQLITE_why)
   iron_part_library(iron_store store SQLITE)
@@ -65,11 +67,4 @@ else()
   set(iron_server_more "${openapi_text_source}" ${dashboard_sources})
   iron_part_library(iron_server server MICROHTTPD iron_store)
 endif()
-
-set(IRON_WITH_CLIENT OFF)
-if(CURL_why)
-  message(STATUS "iron push: left out, since ${CURL_why}")
-else()
-  set(IRON_WITH_CLIENT ON)
-  iron_part_library(iron_client client CURL)
-endif()
+iron_part_library(iron_client client "")

@@ -43,8 +43,9 @@ int main(int argc, char **argv) {
     }
     iron_histogram_options_init(&options);
     options.bins = BINS;
-    if (iron_histogram_create(&options, &histogram, &err) || count_file(file, histogram, &err)) {
-        fprintf(stderr, "histogram: %s\n", err.text);
+    if (iron_histogram_create(&options, &histogram, &err) || count_file(file, histogram, &err) ||
+        ferror(file)) {
+        fprintf(stderr, "histogram: %s\n", ferror(file) ? "the file cannot be read" : err.text);
         iron_histogram_destroy(histogram);
         fclose(file);
         return 2;

@@ -26,7 +26,9 @@
 typedef struct request {
     iron_arena_options options;
     bool wants_list, wants_plan;
-    const char *explained, *compared;
+    const char *explained, *compared, *template;
+    const char *data, *format, *column;
+    text_list contenders, defines;
     const char *reports[5]; /* by format; the first, the table, is unused */
     double threshold;
     text_list params;
@@ -42,11 +44,27 @@ static const option arena_table[] = {
     OPTION("explain", OPTION_TEXT, "OP", request, explained,
            "explain what an operation computes, what its race shows and when it pays off; '*' "
            "explains all"),
+    OPTION("template", OPTION_TEXT, "OP.c", request, template,
+           "print a complete contender for an operation, to begin with: OP.c, OP.cl or OP.cu; "
+           "new-op.c, .cl or .cu is an operation of your own"),
+    OPTION("contender", OPTION_LIST, "FILE", request, contenders,
+           "race a contender of your own under the referee: a .c, .so, .cl or .cu file"),
+    OPTION("define", OPTION_LIST, "NAME=V,...", request, defines,
+           "compile the contenders with NAME=V, once for each value", .letter = 'D'),
     OPTION("size", OPTION_TEXT, "S,...", request, options.sizes,
            "NAME, SET:NAME, 'SET:*', ROWSxCOLS, a number of elements, or "
            "random:COUNT[:SEED[:ELEMENTS]], so many shapes of 1 to ELEMENTS (10^9) elements"),
-    OPTION("dtype", OPTION_TEXT, "T,...", request, options.dtype, "element types",
+    OPTION("dtype", OPTION_TEXT, "T,...", request, options.dtype,
+           "element types; with --data the file's token type (also i32, i64), required for "
+           "headerless files",
            .choices = "f32 f64 u8 u16 u32"),
+    OPTION("data", OPTION_TEXT, "FILE", request, data,
+           "race tokens, seal and histogram over the tokens of a file or directory; --size takes "
+           "the first ones, --vocab must be above all of them"),
+    OPTION("format", OPTION_TEXT, "F", request, format, "with --data: as in iron stat",
+           .choices = "auto raw llmc megatron npy ds litpkds arrow parquet mds",
+           .standard = "auto"),
+    OPTION("column", OPTION_TEXT, "NAME", request, column, "with --data: as in iron stat"),
     OPTION("param", OPTION_LIST, "NAME=V,...", request, params,
            "values of one parameter, such as data=zipf; repeat it for other parameters. Without "
            "it all values race, or only the first if no GLOB is given"),
@@ -58,8 +76,8 @@ static const option arena_table[] = {
     OPTION("streams", OPTION_NUMBER, "N", request, options.streams,
            "queues of the memory strategy streams", .min = 1, .max = 32, .standard = "4"),
     OPTION("vocab", OPTION_NUMBER, "V", request, options.vocab,
-           "vocabulary size for operations on tokens", .min = 2, .max = UINT32_C(1) << 31,
-           .standard = "50257"),
+           "vocabulary size for operations on tokens of type u32", .min = 2,
+           .max = UINT32_C(1) << 31, .standard = "50257"),
     OPTION("device", OPTION_TEXT, "K", request, options.devices,
            "device number within each GPU backend; all, or several separated by commas, race one "
            "after another",
@@ -69,8 +87,9 @@ static const option arena_table[] = {
     OPTION("seed", OPTION_NUMBER, "S", request, options.seed,
            "seed of the data and of the order of turns", .standard = "1"),
     OPTION("time", OPTION_REAL, "S", request, options.seconds,
-           "seconds for all turns together; a row ends when its median is known to 1 % or when "
-           "its share of the time is used up",
+           "seconds for checking and timing all rows together; measuring the ceilings and making "
+           "the data come on top. A row ends when its median is known to 1 % or its share of the "
+           "time is used up; one that is too slow for the time is skipped",
            .standard = "60", GIVEN(request, has_time)),
     OPTION("runs", OPTION_NUMBER, "N", request, options.runs,
            "take N samples of each row instead of --time", .min = 1, GIVEN(request, has_runs)),
@@ -98,7 +117,7 @@ static bool row_at(const iron_arena *a, size_t index, iron_arena_row *row) {
 
 static void print_remarks(const iron_arena *a) {
     for (size_t k = 0; iron_arena_remark(a, k); k++)
-        printf("%sunavailable: %s\n", k == 0 ? "\n" : "", iron_arena_remark(a, k));
+        printf("%s%s\n", k == 0 ? "\n" : "", iron_arena_remark(a, k));
 }
 
 /* Was a row with this name printed before? Names repeat for each memory, size and parameter. */
@@ -120,8 +139,11 @@ static void print_list(const iron_arena *a) {
 
     for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++)
         if (!is_shown(a, row.name, k))
-            printf("%-34s %s%s%s\n", row.name, row.is_peer ? "peer: " : "", row.idea,
-                   row.device[0] ? "" : " (unavailable)");
+            printf("%-34s %s%s%s\n", row.name,
+                   row.is_peer      ? "peer: "
+                   : row.is_outside ? "from "
+                                    : "",
+                   row.idea, row.device[0] ? "" : " (unavailable)");
     printf("\nsizes\n");
     for (size_t k = 0; iron_arena_op_at(k); k++) {
         iron_arena_sizes(iron_arena_op_at(k), sizes, sizeof sizes);
@@ -273,7 +295,7 @@ static iron_status check_request(const request *r, iron_error *err) {
                      r->options.seconds);
     if (!(r->threshold >= 0 && r->threshold <= 1e6))
         return usage(err, "--threshold is %g; it must be 0 to 1000000 percent", r->threshold);
-    if (r->explained)
+    if (r->explained || r->template)
         return IRON_OK;
     if (r->compared && is_stdout_taken(r))
         return usage(err, "--compare and the report - both use standard output; name a file");
@@ -289,24 +311,131 @@ static iron_status check_request(const request *r, iron_error *err) {
     return status;
 }
 
+static iron_status print_template(const char *name, iron_error *err) {
+    char *text = iron_arena_template(name);
+
+    if (!text)
+        return usage(err,
+                     "--template %.60s: it must be the name of an operation with the ending .c, "
+                     ".cl or .cu; iron arena --list shows operations",
+                     name);
+    fputs(text, stdout);
+    free(text);
+    return IRON_OK;
+}
+
+#define PIECE_TOKENS ((size_t)1 << 18)
+
+/* Tokens of the file's type as u32; i32 and i64 must be ids. */
+static iron_status widen(iron_dtype dtype, const void *from, uint32_t *to, size_t count,
+                         const char *file, iron_error *err) {
+    for (size_t k = 0; k < count; k++) {
+        int64_t token = dtype == IRON_DTYPE_U8    ? ((const uint8_t *)from)[k]
+                        : dtype == IRON_DTYPE_U16 ? ((const uint16_t *)from)[k]
+                        : dtype == IRON_DTYPE_U32 ? ((const uint32_t *)from)[k]
+                        : dtype == IRON_DTYPE_I32 ? ((const int32_t *)from)[k]
+                                                  : ((const int64_t *)from)[k];
+
+        if (token < 0 || token > UINT32_MAX)
+            return usage(err, "%.150s: %" PRId64 " is no token; ids are 0 to 4294967295", file,
+                         token);
+        to[k] = (uint32_t)token;
+    }
+    return IRON_OK;
+}
+
+static iron_status read_tokens(void *context, uint32_t *tokens, size_t count, iron_error *err) {
+    iron_source *source = context;
+    iron_dtype dtype = iron_source_dtype(source);
+    void *piece = malloc(PIECE_TOKENS * sizeof(int64_t));
+    iron_status status = IRON_OK;
+    size_t done = 0, got = 1;
+
+    if (!piece)
+        return usage(err, "out of memory");
+    while (status == IRON_OK && done < count && got > 0) {
+        size_t left = count - done;
+
+        status =
+            iron_source_read(source, piece, left < PIECE_TOKENS ? left : PIECE_TOKENS, &got, err);
+        if (status == IRON_OK)
+            status = widen(dtype, piece, tokens + done, got, iron_source_file(source, 0), err);
+        done += got;
+    }
+    free(piece);
+    if (status == IRON_OK && done < count)
+        return usage(err, "%.150s ended after %zu of %zu tokens", iron_source_file(source, 0), done,
+                     count);
+    return status;
+}
+
+/* Opens the user's tokens, if there are any; the source is to be closed after the arena was opened.
+ */
+static iron_status open_data(request *r, iron_arena_data *data, char *arguments, size_t size,
+                             iron_source **source, iron_error *err) {
+    reading how = {.format = r->format,
+                   .column = r->column,
+                   .dtype_name = r->options.dtype,
+                   .wants_seekable = true};
+    iron_dtype dtype;
+
+    if (!r->data && (r->format || r->column))
+        return usage(err, "--%s is for --data", r->format ? "format" : "column");
+    if (!r->data)
+        return IRON_OK;
+    IRON_TRY(reading_check(&how, err));
+    IRON_TRY(reading_open(&how, &r->data, 1, source, err));
+    dtype = iron_source_dtype(*source);
+    snprintf(arguments, size, "--data '%s'%s%s%s%s%s%s", r->data, how.dtype_name ? " --dtype " : "",
+             how.dtype_name ? how.dtype_name : "", r->format ? " --format " : "",
+             r->format ? r->format : "", r->column ? " --column " : "", r->column ? r->column : "");
+    *data = (iron_arena_data){
+        .struct_size = sizeof *data,
+        .file = r->data,
+        .arguments = arguments,
+        .dtype = iron_dtype_name(iron_dtype_bytes(dtype) > 2 ? IRON_DTYPE_U32 : dtype),
+        .tokens = iron_source_tokens(*source),
+        .read = read_tokens,
+        .context = *source};
+    if (data->tokens == IRON_COUNT_UNKNOWN)
+        return usage(err, "--data %.150s: its length is unknown; name a file", r->data);
+    r->options.dtype = NULL;
+    r->options.data = data;
+    return IRON_OK;
+}
+
 static iron_status run(void *options, args *a, iron_error *err) {
     request *r = options;
     iron_arena *arena = NULL;
+    iron_source *source = NULL;
+    iron_arena_data data;
+    char arguments[400];
     iron_status status = IRON_OK;
     progress p;
 
     IRON_TRY(check_request(r, err));
     if (r->explained)
         return explain(r->explained, err);
+    if (r->template)
+        return print_template(r->template, err);
     p = progress_start(0);
     r->options.globs = (const char *const *)a->values;
     r->options.glob_count = a->value_count;
     r->options.params = r->params.texts;
     r->options.param_count = r->params.count;
+    r->options.contenders = r->contenders.texts;
+    r->options.contender_count = r->contenders.count;
+    r->options.defines = r->defines.texts;
+    r->options.define_count = r->defines.count;
     r->options.is_listing = r->wants_list;
     r->options.progress = progress_update;
     r->options.context = &p;
-    IRON_TRY(iron_arena_open(&r->options, &arena, err));
+    status = open_data(r, &data, arguments, sizeof arguments, &source, err);
+    if (status == IRON_OK)
+        status = iron_arena_open(&r->options, &arena, err);
+    iron_source_close(source);
+    r->options.data = NULL;
+    IRON_TRY(status);
     if (r->wants_list && r->reports[IRON_REPORT_JSON])
         status = iron_arena_registry(r->reports[IRON_REPORT_JSON], err);
     else if (r->wants_list)
@@ -333,13 +462,19 @@ const command command_arena = {
         "rows also show the registers, local memory, spills and occupancy of their kernels.",
     .groups = {{NULL, arena_table, COUNT(arena_table), 0},
                {"Reports", report_table, COUNT(report_table), 0}},
-    .exit_status = "0: success; 1: a result is wrong, or with --compare a row is slower by more "
+    .exit_status = "0: success; 1: a result is wrong, a contender from a file is wrong, "
+                   "implausible or failed, or with --compare a row is slower by more "
                    "than noise and threshold; 2: error.",
-    .environment = DRIVER_VARIABLES " IRON_NVML_LIBRARY IRON_PEERS NO_COLOR",
+    .environment =
+        DRIVER_VARIABLES " IRON_NVML_LIBRARY IRON_NVRTC_LIBRARY IRON_PEERS IRON_POWERCAP CC NVCC "
+                         "NO_COLOR",
     .examples = "iron arena --list\n"
                 "iron arena 'atax.*' --size STANDARD --html report.html\n"
                 "iron arena 'tokens.cpu.*' --size 'batch:*' --time 20\n"
                 "iron arena 'histogram.*' --param data=zipf,sorted --dtype u32 --vocab 50257\n"
+                "iron arena --data corpus.bin --dtype u16 --time 20\n"
+                "iron arena --template histogram.c > mine.c\n"
+                "iron arena 'histogram.cpu.*' --contender mine.c --size SMALL\n"
                 "iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --json race.json\n"
                 "iron arena atax.cpu --size 500x500 --dtype f32 --runs 5 --compare race.json "
                 "--threshold 50",

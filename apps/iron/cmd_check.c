@@ -50,7 +50,7 @@ static void print_json(check_tally *t, const iron_check_file *file) {
     iron_json_writer *j = &t->j;
 
     if (!t->has_begun)
-        iron_json_open(j, NULL, '[');
+        *j = json_begin('[');
     t->has_begun = true;
     iron_json_open(j, NULL, '{');
     iron_json_text(j, "file", file->path);
@@ -401,7 +401,7 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
 /* Checks each list or manifest. One that cannot be used does not keep the others from being
  * checked; the exit status is then 2. */
 static iron_status check_each(const check_options *o, const args *a, iron_error *err) {
-    check_tally tally = {.options = o, .j = JSON_OUTPUT};
+    check_tally tally = {.options = o};
     iron_status result = IRON_OK;
     iron_error first = {IRON_OK, 0, ""};
 
@@ -418,12 +418,10 @@ static iron_status check_each(const check_options *o, const args *a, iron_error 
             first = why;
         }
     }
-    if (tally.has_begun) {
-        iron_json_close(&tally.j, ']');
-        iron_json_end(&tally.j);
-    } else if (o->wants_json && !o->is_silent && result == IRON_OK) {
+    if (tally.has_begun)
+        json_end(&tally.j, ']');
+    else if (o->wants_json && !o->is_silent && result == IRON_OK)
         puts("[]");
-    }
     if (conclude(&tally, a->value_count == 1 ? a->values[0] : "the lists", err) != IRON_OK &&
         result != IRON_OK && a->value_count > 1 && err->text[0])
         command_complain(err);

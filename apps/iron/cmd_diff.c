@@ -238,11 +238,10 @@ static void put_pair(iron_json_writer *j, const char *name, uint64_t first, uint
 }
 
 static void print_json(const iron_diff *d, const iron_diff_report *r) {
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = json_begin('{');
     char cut[IRON_BAG_CUT_TEXT];
     uint64_t first, end;
 
-    iron_json_open(&j, NULL, '{');
     iron_json_bool(&j, "equal", r->kind == IRON_DIFF_EQUAL);
     iron_json_text(&j, "kind", kind_name(r->kind));
     put_count(&j, "position", r->position);
@@ -275,8 +274,7 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
         iron_json_text(&j, "bag_cut", cut);
     iron_json_bool(&j, "verified", r->is_verified);
     iron_json_text(&j, "text", r->text);
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    json_end(&j, '}');
 }
 
 /* --dtype u16,u32 gives one type for each side; the one of this side is copied to `name`. */
@@ -300,16 +298,12 @@ static iron_status side_reading(const reading *given, int side, char name[DTYPE_
 }
 
 static iron_status check(const diff_options *o, const args *a, iron_error *err) {
-    const char *backend = o->reading.backend;
-
     if (a->value_count != 2)
         return usage(err, "diff takes two streams, but %zu are given; see iron diff --help",
                      a->value_count);
     if (strcmp(a->values[0], "-") == 0 && strcmp(a->values[1], "-") == 0)
         return usage(err, "standard input (-) can be one of the two streams, not both");
-    if (backend && strcmp(backend, "auto") != 0 && strcmp(backend, "cpu") != 0)
-        return usage(err, "--backend %.40s: streams are compared on the CPU; leave the option out",
-                     backend);
+    IRON_TRY(reading_cpu_backend(&o->reading, "streams are compared", err));
     if (o->has_chunk && o->chunk == 0)
         return usage(err, "--chunk is 0; it must be a multiple of 4, at least 1024");
     return IRON_OK;

@@ -321,14 +321,15 @@ static void print_cpu_ceilings(const iron_ceilings *c) {
     const struct {
         const char *name;
         const iron_ceiling *ceiling;
-    } rows[] = {{"read", &c->read}, {"write", &c->write}, {"copy", &c->copy}};
+    } rows[] = {{"read", &c->read}, {"write", &c->write}, {"copy", &c->copy}, {"triad", &c->triad}};
 
-    printf("\nceilings of cpu: medians of %u passes over %s; copy counts read + written\n",
+    printf("\nceilings of cpu: the fastest of %u passes over %s; bytes read and written count\n",
            c->passes, size_of(c->buffer_bytes).text);
     printf("  %-8s %10s   %3u thread%s\n", "", "1 thread", c->threads, c->threads == 1 ? "" : "s");
     for (size_t k = 0; k < COUNT(rows); k++)
-        printf("  %-8s %5.1f GB/s   %6.1f GB/s\n", rows[k].name, rows[k].ceiling->one_thread_gb_s,
-               rows[k].ceiling->all_threads_gb_s);
+        printf("  %-8s %5.1f GB/s   %6.1f GB/s   %s\n", rows[k].name,
+               rows[k].ceiling->one_thread_gb_s, rows[k].ceiling->all_threads_gb_s,
+               rows[k].ceiling->shape);
 }
 
 static void print_device_ceilings(const inventory *v, const char *backend, size_t index,
@@ -395,10 +396,11 @@ static void print_inventory(const inventory *v) {
                 print_device_ceilings(v, b->name, k, &b->devices[k]);
 }
 
-static void put_ceiling(iron_json_writer *j, const char *name, iron_ceiling c) {
+static void put_ceiling(iron_json_writer *j, const char *name, const iron_ceiling *c) {
     iron_json_open(j, name, '{');
-    iron_json_real_format(j, "one_thread_gb_s", "%.3f", c.one_thread_gb_s);
-    iron_json_real_format(j, "all_threads_gb_s", "%.3f", c.all_threads_gb_s);
+    iron_json_real_format(j, "one_thread_gb_s", "%.3f", c->one_thread_gb_s);
+    iron_json_real_format(j, "all_threads_gb_s", "%.3f", c->all_threads_gb_s);
+    iron_json_text(j, "shape", c->shape);
     iron_json_close(j, '}');
 }
 
@@ -517,9 +519,8 @@ static void put_library(iron_json_writer *j, const char *name, const iron_librar
 static void print_json(const inventory *v) {
     iron_library_info library = {.struct_size = sizeof library};
     const iron_ceilings *c = &v->ceilings;
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = json_begin('{');
 
-    iron_json_open(&j, NULL, '{');
     iron_json_text(&j, "iron", iron_version());
     iron_json_open(&j, "backends", '[');
     for (size_t k = 0; k < v->backend_count; k++)
@@ -538,13 +539,13 @@ static void print_json(const inventory *v) {
         iron_json_number(&j, "threads", c->threads);
         iron_json_number(&j, "passes", c->passes);
         iron_json_number(&j, "buffer_bytes", c->buffer_bytes);
-        put_ceiling(&j, "read", c->read);
-        put_ceiling(&j, "write", c->write);
-        put_ceiling(&j, "copy", c->copy);
+        put_ceiling(&j, "read", &c->read);
+        put_ceiling(&j, "write", &c->write);
+        put_ceiling(&j, "copy", &c->copy);
+        put_ceiling(&j, "triad", &c->triad);
         iron_json_close(&j, '}');
     }
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    json_end(&j, '}');
 }
 
 static iron_status run(void *options, args *a, iron_error *err) {

@@ -60,10 +60,6 @@ typedef struct finding_list {
 
 #define NAME_CHARS 120 /* of another file's name in a sentence */
 
-static void add_finding(finding_list *list, const char *kind, const char *file, uint64_t position,
-                        uint64_t count, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
-
 #define NO_PLACE IRON_COUNT_UNKNOWN, IRON_COUNT_UNKNOWN /* of a finding about a whole file */
 
 /* A file, and what reading it showed. */
@@ -92,8 +88,9 @@ typedef struct shard_list {
 
 /* Findings. */
 
-static void add_finding(finding_list *list, const char *kind, const char *file, uint64_t position,
-                        uint64_t count, const char *format, ...) {
+static void __attribute__((format(printf, 6, 7)))
+add_finding(finding_list *list, const char *kind, const char *file, uint64_t position,
+            uint64_t count, const char *format, ...) {
     finding f = {.kind = kind, .file = strdup(file), .position = position, .count = count};
     va_list arguments;
 
@@ -1006,9 +1003,8 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
 /* Output. */
 
 static void print_json(const finding_list *found, size_t files, uint64_t tokens) {
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = json_begin('{');
 
-    iron_json_open(&j, NULL, '{');
     iron_json_text(&j, "schema", "iron.lint/1");
     iron_json_number(&j, "files", files);
     iron_json_number(&j, "tokens", tokens);
@@ -1025,8 +1021,7 @@ static void print_json(const finding_list *found, size_t files, uint64_t tokens)
         iron_json_close(&j, '}');
     }
     iron_json_close(&j, ']');
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    json_end(&j, '}');
 }
 
 /* Collects all findings. A file that cannot be read is reported on standard error, and the result

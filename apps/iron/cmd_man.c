@@ -30,10 +30,16 @@ static const struct variable {
     {"IRON_OPENCL_LIBRARY", "Path of the OpenCL loader; default: libOpenCL.so.1. A name that does "
                             "not exist disables OpenCL."},
     {"IRON_OPENCL_CACHE", "0: do not save kernels compiled by OpenCL."},
-    {"IRON_NVML_LIBRARY", "Path of the library that reports clocks and throttling of NVIDIA cards; "
-                          "default: libnvidia-ml.so.1."},
-    {"IRON_CURL_LIBRARY", "Path of libcurl, which reads remote files; default: libcurl.so.4 or "
-                          "libcurl-gnutls.so.4."},
+    {"IRON_NVML_LIBRARY",
+     "Path of the library that reports clocks, energy and throttling of NVIDIA cards; "
+     "default: libnvidia-ml.so.1."},
+    {"IRON_NVRTC_LIBRARY",
+     "Path of the library that compiles CUDA contenders where there is no nvcc; "
+     "default: libnvrtc.so."},
+    {"CC", "C compiler for contenders; default: cc."},
+    {"NVCC", "CUDA compiler for contenders; default: /usr/local/cuda/bin/nvcc, or nvcc."},
+    {"IRON_CURL_LIBRARY", "Path of libcurl, for remote files and iron push; default: "
+                          "libcurl.so.4 or libcurl-gnutls.so.4."},
     {"AWS_ACCESS_KEY_ID", "With AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN: credentials for s3:// "
                           "addresses; default: those of AWS_PROFILE in ~/.aws, else none."},
     {"AWS_REGION", "Region of s3:// addresses; default: AWS_DEFAULT_REGION, the profile's, "
@@ -44,6 +50,10 @@ static const struct variable {
                       "system's."},
     {"SSL_CERT_DIR", "A folder of such certificates; default: the system's."},
     {"IRON_PEERS", "Folder of the plug-ins that race other libraries; none: race without them."},
+    {"IRON_POWERCAP",
+     "Folder of the processors' energy counters; default: /sys/class/powercap; none: energy is not "
+     "measured."},
+    {"TMPDIR", "Folder of temporary files; default: /tmp."},
     {"NO_COLOR", "If not empty, tables on a terminal have no colours."},
     {"LISTEN_FDS", "1: serve the socket in descriptor 3, if LISTEN_PID is this process."},
     {"LISTEN_PID", "The process that LISTEN_FDS is for."},

@@ -20,15 +20,11 @@ static const option merge_table[] = {
 
 /* The output must not replace one of the parts. */
 static iron_status check_output(const merge_options *o, const args *a, iron_error *err) {
-    struct stat target, part;
-
     if (!o->output)
         return IRON_OK;
-    if (stat(o->output, &target) == 0)
-        for (size_t k = 0; k < a->value_count; k++)
-            if (stat(a->values[k], &part) == 0 && part.st_dev == target.st_dev &&
-                part.st_ino == target.st_ino)
-                return usage(err, "-o %.100s is one of the parts; give another name", o->output);
+    for (size_t k = 0; k < a->value_count; k++)
+        if (is_same_file(a->values[k], o->output))
+            return usage(err, "-o %.100s is one of the parts; give another name", o->output);
     return reading_target("-o", o->output, err);
 }
 

@@ -35,8 +35,6 @@ static const option push_table[] = {
     OPTION("json", OPTION_FLAG, NULL, push_options, wants_json, JSON_HELP),
 };
 
-#if IRON_WITH_CLIENT
-
 /* The progress line, and messages above it. */
 typedef struct watch {
     progress bar;
@@ -78,9 +76,8 @@ static void print_text(const iron_push_result *r, uint64_t tokens, double second
 }
 
 static void print_json(const iron_push_result *r, const char *url, double seconds, double rate) {
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = json_begin('{');
 
-    iron_json_open(&j, NULL, '{');
     iron_json_text(&j, "engine", r->engine);
     iron_json_text(&j, "url", url);
     iron_json_number(&j, "tokens", r->tokens);
@@ -94,8 +91,7 @@ static void print_json(const iron_push_result *r, const char *url, double second
     iron_json_number(&j, "retried", r->retried);
     iron_json_real_format(&j, "seconds", "%.6f", seconds);
     iron_json_real_format(&j, "gb_per_s", "%.6f", rate);
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    json_end(&j, '}');
 }
 
 static iron_status push(push_options *o, const char *path, iron_error *err) {
@@ -122,16 +118,6 @@ static iron_status push(push_options *o, const char *path, iron_error *err) {
     iron_source_close(source);
     return status;
 }
-
-#else
-
-static iron_status push(push_options *o, const char *path, iron_error *err) {
-    (void)o;
-    (void)path;
-    return usage(err, "iron push is not part of this build: %s", IRON_CLIENT_WHY);
-}
-
-#endif
 
 static iron_status run(void *options, args *a, iron_error *err) {
     push_options *o = options;

@@ -101,9 +101,8 @@ static iron_status take_stdin(quantizer *q, iron_error *err) {
 }
 
 static void print_json(const quantizer *q) {
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = json_begin('{');
 
-    iron_json_open(&j, NULL, '{');
     iron_json_text(&j, "kind", q->is_xor ? "xor" : "real");
     iron_json_open(&j, "values", '[');
     for (size_t k = 0; k < q->count; k++)
@@ -113,8 +112,7 @@ static void print_json(const quantizer *q) {
     for (size_t k = 0; k < q->count; k++)
         iron_json_real_format(&j, NULL, "%.0f", q->results[k].point);
     iron_json_close(&j, ']');
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    json_end(&j, '}');
 }
 
 static iron_status run(void *options, args *a, iron_error *err) {

@@ -106,8 +106,7 @@ static void finish_json(selftest *t, const iron_selftest_result *result) {
     iron_json_number(j, "passed", result->passed);
     iron_json_number(j, "failed", result->failed);
     iron_json_number(j, "skipped", result->skipped);
-    iron_json_close(j, '}');
-    iron_json_end(j);
+    json_end(j, '}');
 }
 
 static iron_status run(void *options, args *a, iron_error *err) {
@@ -118,9 +117,8 @@ static iron_status run(void *options, args *a, iron_error *err) {
 
     if (a->value_count > 0)
         return usage(err, "selftest takes no argument '%.60s'", a->values[0]);
-    t->j = (iron_json_writer)JSON_OUTPUT;
     if (t->wants_json) {
-        iron_json_open(&t->j, NULL, '{');
+        t->j = json_begin('{');
         iron_json_open(&t->j, "failures", '[');
     }
     t->p = progress_start(0);

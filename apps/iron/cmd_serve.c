@@ -34,6 +34,13 @@ static const option serve_table[] = {
     OPTION("reserve", OPTION_NUMBER, "SIZE", serve_options, server.reserve,
            "disk space kept for deleting engines when the disk is full; feeds never use it",
            .min = 65536, .standard = "64 MiB, or an eighth of a disk below 512 MiB"),
+    OPTION("keep-batches", OPTION_NUMBER, "N", serve_options, server.keep_batches,
+           "batches of history to keep of each engine; older ones may be removed, with the keys of "
+           "their feeds",
+           .min = 1, .max = INT64_MAX, .standard = "all"),
+    OPTION("keep-keys", OPTION_NUMBER, "S", serve_options, server.keep_keys,
+           "seconds after which the Idempotency-Key of a feed may be used again", .min = 1,
+           .max = UINT32_MAX, .standard = "as long as its feed is kept"),
     OPTION("accept-loss", OPTION_FLAG, NULL, serve_options, accept_loss,
            "start although acknowledged feeds are missing from DIR, and log which; without it such "
            "a start is refused"),
@@ -143,11 +150,14 @@ static iron_status verify(const args *a, iron_error *err) {
     iron_status status = iron_server_verify(a->values[1], &found, err);
 
     if (status == IRON_OK)
-        printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches%s\n",
-               a->values[1], found.engines, found.feeds, found.batches,
-               found.is_running ? "; a server is running: a lost log is noticed only when it is "
-                                  "stopped"
-                                : "");
+        printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches",
+               a->values[1], found.engines, found.feeds, found.batches);
+    if (status == IRON_OK && found.removed > 0)
+        printf("; %" PRIu64 " older feeds are no longer kept", found.removed);
+    if (status == IRON_OK)
+        puts(found.is_running ? "; a server is running: a lost log is noticed only when it is "
+                                "stopped"
+                              : "");
     return status;
 }
 
@@ -157,30 +167,6 @@ static void log_error(const serve_options *o, iron_error *err) {
         iron_server_complain(&o->server, err))
         err->text[0] = '\0'; /* main.c has nothing more to print */
 }
-
-#else
-
-static iron_status serve(const serve_options *o, iron_error *err) {
-    (void)o;
-    return usage(err, "iron serve is not part of this build: %s", IRON_SERVER_WHY);
-}
-
-static void log_error(const serve_options *o, iron_error *err) {
-    (void)o;
-    (void)err;
-}
-
-static iron_status backup(const args *a, iron_error *err) {
-    (void)a;
-    return serve(NULL, err);
-}
-
-static iron_status verify(const args *a, iron_error *err) {
-    (void)a;
-    return serve(NULL, err);
-}
-
-#endif
 
 static iron_status run(void *options, args *a, iron_error *err) {
     serve_options *o = options;
@@ -209,6 +195,16 @@ static iron_status run(void *options, args *a, iron_error *err) {
         log_error(o, err);
     return status;
 }
+
+#else
+
+static iron_status run(void *options, args *a, iron_error *err) {
+    (void)options;
+    (void)a;
+    return usage(err, "iron serve is not part of this build: %s", IRON_SERVER_WHY);
+}
+
+#endif
 
 const command command_serve = {
     .name = "serve",

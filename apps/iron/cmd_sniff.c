@@ -135,13 +135,13 @@ static void print_json(iron_json_writer *j, const finding *f) {
 
 static iron_status run(void *options, args *a, iron_error *err) {
     sniff_options *o = options;
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = {0};
     iron_status first = IRON_OK; /* the first problem decides the exit status */
 
     if (a->value_count == 0)
         return usage(err, "no file; name the token files to look at");
     if (o->wants_json)
-        iron_json_open(&j, NULL, '[');
+        j = json_begin('[');
     for (size_t k = 0; k < a->value_count; k++) {
         finding f = {.file = a->values[k], .report.struct_size = sizeof f.report};
 
@@ -158,10 +158,8 @@ static iron_status run(void *options, args *a, iron_error *err) {
         }
         iron_sniff_report_deinit(&f.report);
     }
-    if (o->wants_json) {
-        iron_json_close(&j, ']');
-        iron_json_end(&j);
-    }
+    if (o->wants_json)
+        json_end(&j, ']');
     return first;
 }
 

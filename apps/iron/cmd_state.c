@@ -60,8 +60,6 @@ static void print_text(const saved *s) {
 }
 
 static void put_header(iron_json_writer *j, const saved *s) {
-    const iron_report *r = &s->report;
-
     iron_json_number(j, "nodes", s->config.nodes);
     iron_json_number(j, "vocab", s->config.vocab);
     iron_json_number(j, "batch", s->config.batch);
@@ -70,13 +68,7 @@ static void put_header(iron_json_writer *j, const saved *s) {
     for (uint32_t k = 0; k < s->config.lattice_count; k++)
         iron_json_number(j, NULL, s->config.lattice[k]);
     iron_json_close(j, ']');
-    iron_json_number(j, "tokens", r->tokens);
-    iron_json_number(j, "batches", r->batches);
-    iron_json_hex(j, "xor", r->xor_total, 8);
-    json_decimal(j, "sum", r->sum);
-    iron_json_hex(j, "state", r->state, 16);
-    if (r->has_seal)
-        iron_json_text(j, "seal", r->seal);
+    json_totals(j, &s->report);
 }
 
 static void put_floats(iron_json_writer *j, const char *name, const float *values, uint64_t count) {
@@ -87,9 +79,8 @@ static void put_floats(iron_json_writer *j, const char *name, const float *value
 }
 
 static void print_json(const saved *s) {
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = json_begin('{');
 
-    iron_json_open(&j, NULL, '{');
     put_header(&j, s);
     iron_json_open(&j, "xor_accumulators", '[');
     for (uint64_t k = 0; k < s->config.nodes; k++)
@@ -97,8 +88,7 @@ static void print_json(const saved *s) {
     iron_json_close(&j, ']');
     put_floats(&j, "potentials", s->potentials, s->config.nodes);
     put_floats(&j, "activations", s->activations, s->config.nodes);
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    json_end(&j, '}');
 }
 
 /* %.9g is enough digits to read back the same float. */

@@ -86,10 +86,8 @@ static iron_status check_outputs(const sum_options *o, iron_error *err) {
     if (o->has_chunk && (o->chunk < 1024 || o->chunk % 4 != 0))
         return usage(err, "--chunk is %" PRIu64 "; it must be a multiple of 4, at least 1024",
                      o->chunk);
-    if (o->bag.wants_bag && o->reading.backend && strcmp(o->reading.backend, "auto") != 0 &&
-        strcmp(o->reading.backend, "cpu") != 0)
-        return usage(err, "--backend %.40s: bags are made on the CPU; leave the option out",
-                     o->reading.backend);
+    if (o->bag.wants_bag)
+        IRON_TRY(reading_cpu_backend(&o->reading, "bags are made", err));
     IRON_TRY(bag_check(&o->bag, err));
     if (o->manifest)
         return reading_target("--manifest", o->manifest, err);

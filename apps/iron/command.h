@@ -9,7 +9,7 @@
 
 extern const command command_info, command_gen, command_sniff, command_sum, command_check,
     command_diff, command_merge, command_lint, command_stat, command_feed, command_state,
-    command_quantize, command_arena, command_selftest, command_serve, command_push,
+    command_quantize, command_ledger, command_arena, command_selftest, command_serve, command_push,
     command_completion, command_man;
 
 /* Describes the program itself, for `iron --help` and iron(1). */

@@ -5,6 +5,8 @@
  */
 #include "command.h"
 
+#include <iron/iron_arena.h>
+
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +14,10 @@
 
 /* The overview leaves out the last two: a user needs completion once, and the build calls man. */
 static const command *const commands[] = {
-    &command_info,     &command_gen,        &command_sniff, &command_sum,  &command_check,
-    &command_diff,     &command_merge,      &command_lint,  &command_stat, &command_feed,
-    &command_state,    &command_quantize,   &command_serve, &command_push, &command_arena,
-    &command_selftest, &command_completion, &command_man,
+    &command_info,  &command_gen,      &command_sniff,      &command_sum,   &command_check,
+    &command_diff,  &command_merge,    &command_lint,       &command_stat,  &command_ledger,
+    &command_feed,  &command_state,    &command_quantize,   &command_serve, &command_push,
+    &command_arena, &command_selftest, &command_completion, &command_man,
 };
 
 const command command_iron = {
@@ -123,6 +125,8 @@ static iron_status run(int argc, char **argv, iron_error *err) {
         command_help(stdout, "iron", &command_iron);
         return IRON_OK;
     }
+    if (strcmp(argv[1], "arena-contender") == 0) /* started by iron arena for --contender */
+        exit(iron_arena_contender_main());
     c = command_find(commands, COUNT(commands), argv[1]);
     if (!c)
         return unknown_command(argv[1], err);

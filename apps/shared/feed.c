@@ -160,17 +160,9 @@ static void print_text(const feed_result *f) {
 
 static void print_json(const feed_result *f) {
     const iron_engine *e = f->engine;
-    const iron_report *r = &f->report;
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = json_begin('{');
 
-    iron_json_open(&j, NULL, '{');
-    iron_json_number(&j, "tokens", r->tokens);
-    iron_json_number(&j, "batches", r->batches);
-    iron_json_hex(&j, "xor", r->xor_total, 8);
-    json_decimal(&j, "sum", r->sum);
-    iron_json_hex(&j, "state", r->state, 16);
-    if (r->has_seal)
-        iron_json_text(&j, "seal", r->seal);
+    json_totals(&j, &f->report);
     iron_json_text(&j, "mode", iron_engine_mode(e));
     iron_json_text(&j, "mode_reason", iron_engine_mode_reason(e));
     iron_json_text(&j, "backend", iron_engine_backend(e));
@@ -183,8 +175,7 @@ static void print_json(const feed_result *f) {
     if (f->ranks > 0)
         iron_json_number(&j, "ranks", f->ranks);
     json_files(&j, f->source);
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    json_end(&j, '}');
 }
 
 void feed_print(const feed_result *f, bool as_json) { (as_json ? print_json : print_text)(f); }

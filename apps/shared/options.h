@@ -38,7 +38,7 @@ typedef enum option_kind {
     OPTION_LIST    /* text_list: the option may be repeated */
 } option_kind;
 
-#define LIST_ROOM 16u
+#define LIST_ROOM 64u
 
 typedef struct text_list {
     const char *texts[LIST_ROOM];

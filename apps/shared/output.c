@@ -99,6 +99,18 @@ void progress_clear(progress *p) {
     p->is_shown = false;
 }
 
+iron_json_writer json_begin(char bracket) {
+    iron_json_writer j = {.to = stdout, .is_one_line = true};
+
+    iron_json_open(&j, NULL, bracket);
+    return j;
+}
+
+void json_end(iron_json_writer *j, char bracket) {
+    iron_json_close(j, bracket);
+    iron_json_end(j);
+}
+
 void json_number_or_null(iron_json_writer *j, const char *name, bool is_known, uint64_t value) {
     if (is_known)
         iron_json_number(j, name, value);
@@ -111,6 +123,16 @@ void json_decimal(iron_json_writer *j, const char *name, uint64_t value) {
 
     snprintf(text, sizeof text, "%" PRIu64, value);
     iron_json_text(j, name, text);
+}
+
+void json_totals(iron_json_writer *j, const iron_report *r) {
+    iron_json_number(j, "tokens", r->tokens);
+    iron_json_number(j, "batches", r->batches);
+    iron_json_hex(j, "xor", r->xor_total, 8);
+    json_decimal(j, "sum", r->sum);
+    iron_json_hex(j, "state", r->state, 16);
+    if (r->has_seal)
+        iron_json_text(j, "seal", r->seal);
 }
 
 void json_files(iron_json_writer *j, const iron_source *source) {

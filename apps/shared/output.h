@@ -36,13 +36,15 @@ progress progress_start(uint64_t unit_bytes);
 int progress_update(void *context, uint64_t done, uint64_t total);
 void progress_clear(progress *p);
 
-/* Every JSON document of the commands is one line on standard output. */
-#define JSON_OUTPUT                                                                                \
-    { .to = stdout, .is_one_line = true }
+/* A JSON document on standard output, in one line: an object ('{') or an array ('['). */
+iron_json_writer json_begin(char bracket);
+void json_end(iron_json_writer *j, char bracket);
 
 void json_number_or_null(iron_json_writer *j, const char *name, bool is_known, uint64_t value);
 /* A 64-bit number as a string of decimal digits, which readers with doubles do not round. */
 void json_decimal(iron_json_writer *j, const char *name, uint64_t value);
+/* Members of an object: the totals of a report. */
+void json_totals(iron_json_writer *j, const iron_report *r);
 /* "files": the names of a stream's files. */
 void json_files(iron_json_writer *j, const iron_source *source);
 

@@ -209,23 +209,29 @@ iron_status reading_warn_of_vocab(const reading *r, const char *name, const iron
     return r->is_strict ? IRON_E_MISMATCH : IRON_OK;
 }
 
-iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err) {
+iron_status reading_cpu_backend(const reading *r, const char *what, iron_error *err) {
     if (r->backend && strcmp(r->backend, "auto") != 0 && strcmp(r->backend, "cpu") != 0)
         return usage(err, "--backend %.40s: %s on the CPU; leave the option out", r->backend, what);
+    return IRON_OK;
+}
+
+iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err) {
+    IRON_TRY(reading_cpu_backend(r, what, err));
     if (r->devices && strcmp(r->devices, "0") != 0 && strcmp(r->devices, "all") != 0)
         return usage(err, "device %.40s does not exist: %s on the CPU, device 0", r->devices, what);
     return IRON_OK;
 }
 
+bool is_same_file(const char *a, const char *b) {
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,
                           iron_error *err) {
-    struct stat target, input;
-
-    if (!path || stat(path, &target) != 0)
-        return IRON_OK;
-    for (size_t k = 0; k < iron_source_file_count(source); k++)
-        if (stat(iron_source_file(source, k), &input) == 0 && input.st_dev == target.st_dev &&
-            input.st_ino == target.st_ino)
+    for (size_t k = 0; path && k < iron_source_file_count(source); k++)
+        if (is_same_file(iron_source_file(source, k), path))
             return usage(err, "%s %.100s is an input file; give another name", option_name, path);
     return IRON_OK;
 }

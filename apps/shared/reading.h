@@ -62,10 +62,12 @@ const char *reading_find_file(const iron_source *source, uint64_t position, uint
 iron_status reading_warn_of_vocab(const reading *r, const char *name, const iron_stat_place *first,
                                   uint64_t count, uint64_t tokens, uint64_t vocab, iron_error *err);
 
-/* Refuses --backend and --device unless they are the CPU; `what` runs there. */
+/* Refuses --backend unless it is the CPU; `what` runs there. The other one also checks --device. */
+iron_status reading_cpu_backend(const reading *r, const char *what, iron_error *err);
 iron_status reading_cpu_only(const reading *r, const char *what, iron_error *err);
 
 /* Refuses an output path that is one of the input files. `path` may be NULL. */
+bool is_same_file(const char *a, const char *b);
 iron_status reading_guard(const iron_source *source, const char *option_name, const char *path,
                           iron_error *err);
 /* Checks that a file can be written there: a regular file or a new one. */

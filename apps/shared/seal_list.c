@@ -366,8 +366,7 @@ iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error
     iron_status status = read_result(result, &digest, &bag, &info, err);
 
     if (printer->is_json && !printer->has_begun) {
-        printer->j = (iron_json_writer)JSON_OUTPUT;
-        iron_json_open(&printer->j, NULL, '[');
+        printer->j = json_begin('[');
         printer->has_begun = true;
     }
     if (status != IRON_OK)
@@ -382,8 +381,6 @@ iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error
 }
 
 void sum_print_end(sum_printer *printer) {
-    if (!printer->has_begun)
-        return;
-    iron_json_close(&printer->j, ']');
-    iron_json_end(&printer->j);
+    if (printer->has_begun)
+        json_end(&printer->j, ']');
 }

@@ -264,9 +264,8 @@ static void put_histogram(iron_json_writer *j, const stat_result *f) {
 
 static void print_json(const stat_result *f) {
     const iron_stat_report *r = &f->report;
-    iron_json_writer j = JSON_OUTPUT;
+    iron_json_writer j = json_begin('{');
 
-    iron_json_open(&j, NULL, '{');
     iron_json_number(&j, "tokens", r->tokens);
     json_number_or_null(&j, "min", r->tokens > 0, r->min);
     json_number_or_null(&j, "max", r->tokens > 0, r->max);
@@ -297,8 +296,7 @@ static void print_json(const stat_result *f) {
     iron_json_real_format(&j, "gb_per_s", "%.6f", f->gb_per_s);
     if (f->ranks > 0)
         iron_json_number(&j, "ranks", f->ranks);
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    json_end(&j, '}');
 }
 
 iron_status stat_print(const stat_options *o, const iron_stat *stat, const iron_source *source,

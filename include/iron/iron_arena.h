@@ -13,17 +13,19 @@
 extern "C" {
 #endif
 
-/* GB (10^9 bytes) per second, with one thread and with all. Copy counts bytes read + written. */
+/* GB (10^9 bytes) per second, with one thread and with all. Bytes read and written count. */
 typedef struct iron_ceiling {
     double one_thread_gb_s;
     double all_threads_gb_s;
+    char shape[112]; /* the fastest way found: "512-bit, prefetch 8 KiB ahead into L2, ..." */
 } iron_ceiling;
 
 typedef struct iron_ceilings {
     uint32_t threads;
-    uint32_t passes;       /* timed passes behind each median */
-    uint64_t buffer_bytes; /* working set of read and write; copy uses two halves */
+    uint32_t passes;       /* timed passes behind each figure, at most */
+    uint64_t buffer_bytes; /* working set of read and write; copy uses two halves, triad thirds */
     iron_ceiling read, write, copy;
+    iron_ceiling triad; /* two arrays are read, one is written */
 } iron_ceilings;
 
 typedef struct iron_measure_options {
@@ -33,7 +35,8 @@ typedef struct iron_measure_options {
     void *context;
 } iron_measure_options;
 
-/* Measures the bandwidth of the host's memory: medians of several passes. */
+/* Measures the bandwidth of the host's memory: the fastest of several passes in the fastest of many
+ * ways. Which these are is saved in the user's cache folder, where races find it. */
 IRON_API iron_status iron_measure_ceilings(const iron_measure_options *options, iron_ceilings *out,
                                            iron_error *err);
 
@@ -62,6 +65,18 @@ IRON_API iron_status iron_cache_folder(char *path, size_t size, iron_error *err)
 IRON_API iron_status iron_calibrate(const char *backend, uint32_t device, iron_progress progress,
                                     void *context, iron_error *err);
 
+/* Tokens of one's own, for races over them instead of generated ones. */
+typedef struct iron_arena_data {
+    uint32_t struct_size;  /* sizeof(iron_arena_data) */
+    const char *file;      /* where they are from, for reports */
+    const char *arguments; /* that give them to the command again: "--data 'a.bin' --dtype u16" */
+    const char *dtype;     /* how they are stored: "u8", "u16" or "u32" */
+    uint64_t tokens;       /* how many there are */
+    /* Reads the first `count`; called once, by iron_arena_open. */
+    iron_status (*read)(void *context, uint32_t *tokens, size_t count, iron_error *err);
+    void *context;
+} iron_arena_data;
+
 /* The arena: races of contenders, each a kernel and a memory strategy, over problems of a size. */
 typedef struct iron_arena_options {
     uint32_t struct_size;     /* set by iron_arena_options_init */
@@ -84,13 +99,25 @@ typedef struct iron_arena_options {
     uint32_t threads; /* CPU; 0: all */
     uint32_t streams; /* queues of the strategy `streams`; 0: 4 */
     uint64_t seed;    /* of the data and the order */
-    double seconds;   /* for all samples of the race; 0: 60 */
+    double seconds;   /* for all answers and samples of the race; 0: 60 */
     uint32_t runs;    /* 0: by precision and time; else so many samples per scope */
     int is_listing;   /* rows of absent backends are planned too, with the reason */
     iron_progress progress;
     void *context;
     const char *devices; /* NULL: `device`; "all", or numbers: "0,1,3". They race one after another,
                             each on data of its own and against its own ceilings */
+    /* Files with contenders (.c .so .cl .cu), which race in processes of their own: `command` is
+     * run with the argument arena-contender, and calls iron_arena_contender_main. */
+    const char *const *contenders;
+    size_t contender_count;
+    /* "BLOCK=1,2,4": numbers that they are compiled with, each with another name */
+    const char *const *defines;
+    size_t define_count;
+    const char *command; /* NULL: /proc/self/exe */
+    /* NULL, or: ops over tokens race over these, others are passed over. Sizes are counts of the
+     * first tokens (NULL: all), histogram races in their dtype, and the vocabulary is that of their
+     * ids */
+    const iron_arena_data *data;
 } iron_arena_options;
 
 IRON_API void iron_arena_options_init(iron_arena_options *options);
@@ -109,7 +136,7 @@ typedef struct iron_arena_row {
     const char *name;     /* "atax.cuda.single-pass" */
     const char *memory, *device, *size, *size_name, *dtype, *idea;
     const char *params; /* the case's values on the op's axes: "data zipf"; "" if it has none */
-    int is_peer;
+    int is_peer, is_outside;
     const char *reason; /* why it will be skipped; "" if it will race */
     uint64_t bytes;     /* useful bytes */
 } iron_arena_row;
@@ -117,8 +144,9 @@ typedef struct iron_arena_row {
 IRON_API size_t iron_arena_count(const iron_arena *arena);
 IRON_API iron_status iron_arena_at(const iron_arena *arena, size_t index, iron_arena_row *row,
                                    iron_error *err);
-/* Remarks about what is absent: backends without a device, peers that cannot be loaded; NULL past
- * the last. */
+/* Remarks about what is absent: "passed over: " and an op that the sizes or types do not fit,
+ * "unavailable: " and a backend without a device or a peer that cannot be loaded; NULL past the
+ * last. */
 IRON_API const char *iron_arena_remark(const iron_arena *arena, size_t index);
 
 /* Measures the ceilings of all devices that take part, then races. IRON_E_MISMATCH when a contender
@@ -126,6 +154,13 @@ IRON_API const char *iron_arena_remark(const iron_arena *arena, size_t index);
 IRON_API iron_status iron_arena_race(iron_arena *arena, iron_error *err);
 /* Is there a report? Also after a race that had wrong or failed rows. */
 IRON_API int iron_arena_has_raced(const iron_arena *arena);
+
+/* What `command` of the options does: runs a contender for the process that started it. Returns
+ * the exit status. */
+IRON_API int iron_arena_contender_main(void);
+/* A complete contender for "histogram.c", "histogram.cl" or "histogram.cu", to begin with, or with
+ * "new-op.c" and so on an op; NULL if there is no such op or ending. To be freed with free(). */
+IRON_API char *iron_arena_template(const char *name);
 
 typedef enum iron_report_format {
     IRON_REPORT_TABLE = 0,
@@ -143,9 +178,9 @@ IRON_API void iron_arena_print(const iron_arena *arena, int is_terminal, int col
 
 /* Is this the JSON of an earlier race, as iron_arena_compare needs it? Call it before the race. */
 IRON_API iron_status iron_arena_compare_check(const char *path, iron_error *err);
-/* Prints a comparison with the JSON of an earlier race. IRON_E_MISMATCH when a row is slower by
- * more than noise and threshold (percent). */
-IRON_API iron_status iron_arena_compare(const iron_arena *arena, const char *path,
+/* Prints a comparison with the JSON of an earlier race, and keeps it for the HTML report.
+ * IRON_E_MISMATCH when a row is slower by more than noise and threshold (percent). */
+IRON_API iron_status iron_arena_compare(iron_arena *arena, const char *path,
                                         double threshold_percent, iron_error *err);
 
 /* The ops of this build; NULL past the last. */

@@ -2,8 +2,8 @@
 /*
  * iron_server.h: engines behind HTTP, and the client that feeds them.
  *
- * Not part of libiron: the server needs libmicrohttpd and SQLite, the client libcurl; the command
- * links them where they were found. Unstable: may change with any version.
+ * Not part of libiron, but of the command. The server needs libmicrohttpd and SQLite, and is left
+ * out where they are not found; the client loads libcurl. Unstable: may change with any version.
  *
  *     iron_server_options options = {.struct_size = sizeof options, .data = "iron-data"};
  *     iron_server *server;
@@ -39,7 +39,7 @@ typedef struct iron_service {
  * threads. Refuses invalid ones with a message. */
 IRON_API iron_status iron_service_take(iron_service *service, iron_error *err);
 
-/* Zero and NULL mean the default. */
+/* Zero and NULL mean the default. A server borrows the texts and lists until it is stopped. */
 typedef struct iron_server_options {
     uint32_t struct_size;           /* sizeof(iron_server_options) */
     uint32_t max_engines;           /* 256 */
@@ -66,6 +66,8 @@ typedef struct iron_server_options {
     uint64_t reserve; /* bytes of disk kept for deleting when it is full; 64 MiB, or an eighth of a
                          disk below 512 MiB */
     uint32_t accept_loss, reserved; /* start although acknowledged data is missing */
+    uint64_t keep_batches;          /* of each engine's history, at least; 0: all */
+    uint64_t keep_keys; /* seconds until a key is forgotten; 0: it is kept as long as its feed */
 } iron_server_options;
 
 typedef struct iron_server iron_server;
@@ -93,10 +95,12 @@ typedef struct iron_server_verified {
     uint32_t struct_size; /* set by the call */
     uint32_t is_running;  /* a server uses it: a lost log could not be noticed */
     uint64_t engines, feeds, batches;
+    uint64_t removed; /* older feeds that are no longer kept */
 } iron_server_verified;
 
-/* Replays every engine of a data directory from its first feed and compares each state that is
- * stored. IRON_E_MISMATCH names the first difference. */
+/* Replays every engine of a data directory from its first feed, or from a snapshot if older feeds
+ * were removed, and compares each state that is stored. IRON_E_MISMATCH names the first
+ * difference. */
 IRON_API iron_status iron_server_verify(const char *data, iron_server_verified *found,
                                         iron_error *err);
 

@@ -106,56 +106,35 @@ static int open_transpose(const iron_peer_case *c, void **state, char *why, size
     return open_work(c, transpose_element(c, why, why_size), false, state, why, why_size);
 }
 
-static cublasStatus_t gemv_f32(const cublas_work *w) {
-    const float one = 1, zero = 0;
-    cublasStatus_t status = cublasSgemv_64(w->handle, CUBLAS_OP_T, w->cols, w->rows, &one, w->a,
-                                           w->cols, w->x, 1, &zero, w->between, 1);
+/* A product with the matrix or its transpose, and the transposed copy, by the functions of the
+ * element type. */
+#define GEMV(gemv, type, w, op, x, y)                                                              \
+    gemv((w)->handle, (op), (w)->cols, (w)->rows, &(const type){1}, (w)->a, (w)->cols, (x), 1,     \
+         &(const type){0}, (y), 1)
+#define GEAM(geam, type, w)                                                                        \
+    geam((w)->handle, CUBLAS_OP_T, CUBLAS_OP_N, (w)->rows, (w)->cols, &(const type){1}, (w)->a,    \
+         (w)->cols, &(const type){0}, (w)->out, (w)->rows, (w)->out, (w)->rows)
 
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return status;
-    return cublasSgemv_64(w->handle, CUBLAS_OP_N, w->cols, w->rows, &one, w->a, w->cols, w->between,
-                          1, &zero, w->out, 1);
-}
-
-static cublasStatus_t gemv_f64(const cublas_work *w) {
-    const double one = 1, zero = 0;
-    cublasStatus_t status = cublasDgemv_64(w->handle, CUBLAS_OP_T, w->cols, w->rows, &one, w->a,
-                                           w->cols, w->x, 1, &zero, w->between, 1);
-
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return status;
-    return cublasDgemv_64(w->handle, CUBLAS_OP_N, w->cols, w->rows, &one, w->a, w->cols, w->between,
-                          1, &zero, w->out, 1);
+static cublasStatus_t gemv(const cublas_work *w, cublasOperation_t op, const void *x, void *y) {
+    return w->is_f64 ? GEMV(cublasDgemv_64, double, w, op, x, y)
+                     : GEMV(cublasSgemv_64, float, w, op, x, y);
 }
 
 static int run_atax(void *state, char *why, size_t why_size) {
     const cublas_work *w = state;
 
-    if (cuda_check(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
-        return 1;
-    return cublas_check(w->is_f64 ? gemv_f64(w) : gemv_f32(w), "gemv", why, why_size);
-}
-
-static cublasStatus_t geam_f32(const cublas_work *w) {
-    const float one = 1, zero = 0;
-
-    return cublasSgeam_64(w->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->rows, w->cols, &one, w->a,
-                          w->cols, &zero, w->out, w->rows, w->out, w->rows);
-}
-
-static cublasStatus_t geam_f64(const cublas_work *w) {
-    const double one = 1, zero = 0;
-
-    return cublasDgeam_64(w->handle, CUBLAS_OP_T, CUBLAS_OP_N, w->rows, w->cols, &one, w->a,
-                          w->cols, &zero, w->out, w->rows, w->out, w->rows);
+    return cuda_check(cudaSetDevice(w->device), "cudaSetDevice", why, why_size) ||
+           cublas_check(gemv(w, CUBLAS_OP_T, w->x, w->between), "gemv", why, why_size) ||
+           cublas_check(gemv(w, CUBLAS_OP_N, w->between, w->out), "gemv", why, why_size);
 }
 
 static int run_transpose(void *state, char *why, size_t why_size) {
     const cublas_work *w = state;
 
-    if (cuda_check(cudaSetDevice(w->device), "cudaSetDevice", why, why_size))
-        return 1;
-    return cublas_check(w->is_f64 ? geam_f64(w) : geam_f32(w), "geam", why, why_size);
+    return cuda_check(cudaSetDevice(w->device), "cudaSetDevice", why, why_size) ||
+           cublas_check(w->is_f64 ? GEAM(cublasDgeam_64, double, w)
+                                  : GEAM(cublasSgeam_64, float, w),
+                        "geam", why, why_size);
 }
 
 /* Without a handle, which would need a device. */

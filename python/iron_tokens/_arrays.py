@@ -10,11 +10,12 @@ not aligned are copied first.
 import contextlib
 import ctypes
 import math
+from array import array as packed
 from dataclasses import dataclass
 from typing import Optional
 
 from . import _dlpack
-from ._library import DTYPE_I32, DTYPE_I64, DTYPE_U8, DTYPE_U16, DTYPE_U32
+from ._library import DTYPE_I32, DTYPE_I64, DTYPE_U8, DTYPE_U16, DTYPE_U32, IronError
 
 # (is signed, bytes).  uint64 is read as int64: valid token ids have the same bits in both types, and
 # all other values are refused in both.
@@ -201,3 +202,24 @@ def tokens_of(array):
         return contextlib.nullcontext(of_interface(interface, on_device=True))
     raise TypeError(f"cannot read tokens from {type(array).__name__}; use a NumPy array, a tensor, "
                     "bytes or array.array('I', ...)")
+
+
+def readable(sample):
+    """Lists and tuples of numbers as an array; everything else as it is."""
+    if not isinstance(sample, (list, tuple)):
+        return sample
+    try:
+        return packed("I", sample)
+    except (TypeError, OverflowError) as why:
+        raise IronError(f"a sample is not a list of token ids: {why}") from None
+
+
+def shape_of(samples):
+    """The shape of an array, tensor or buffer; None if it has none."""
+    shape = getattr(samples, "shape", None)
+    if shape is None:
+        try:
+            shape = memoryview(samples).shape
+        except TypeError:
+            return None
+    return tuple(shape)

@@ -1,33 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Bag: the order-free seal of samples."""
 
-import array
 import ctypes
 from ctypes import byref
 
-from ._arrays import tokens_of
+from ._arrays import readable, shape_of, tokens_of
 from ._library import BAG_TEXT, IronError, RawBag, call, library
-
-
-def _readable(sample):
-    """Lists and tuples of numbers as an array; everything else as it is."""
-    if not isinstance(sample, (list, tuple)):
-        return sample
-    try:
-        return array.array("I", sample)
-    except (TypeError, OverflowError) as why:
-        raise IronError(f"a sample is not a list of token ids: {why}") from None
-
-
-def _shape(samples):
-    """The shape of an array, tensor or buffer; None if it has none."""
-    shape = getattr(samples, "shape", None)
-    if shape is None:
-        try:
-            shape = memoryview(samples).shape
-        except TypeError:
-            return None
-    return tuple(shape)
 
 
 class Bag:
@@ -51,12 +29,12 @@ class Bag:
 
     def add(self, sample):
         """Adds one sample: an array, tensor, buffer or list of token ids; it may be empty."""
-        with tokens_of(_readable(sample)) as tokens:
+        with tokens_of(readable(sample)) as tokens:
             self._add(tokens, 1, tokens.count)
 
     def add_rows(self, rows):
         """Adds the rows of a 2-D array or tensor, or any iterable of samples."""
-        shape = None if isinstance(rows, (list, tuple)) else _shape(rows)
+        shape = None if isinstance(rows, (list, tuple)) else shape_of(rows)
         if shape is None:
             added = Bag()
             for sample in rows:

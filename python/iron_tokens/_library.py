@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Loads the C library, declares its functions, and turns its errors into exceptions.
 
-The structs mirror include/iron/iron.h and iron_digest.h; struct_size lets the library detect a mismatch.
+The structs mirror include/iron/iron.h, iron_digest.h and iron_ledger.h; struct_size lets the
+library detect a mismatch.
 """
 
 import ctypes
 import functools
 import os
-from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import (POINTER, byref, c_char, c_char_p, c_double, c_int, c_size_t, c_uint32, c_uint64,
+                    c_void_p)
 from pathlib import Path
 
 NAME = "libiron.so.0"
@@ -105,6 +107,14 @@ class ScanOptions(ctypes.Structure):
                 ("context", c_void_p), ("devices", c_char_p)]
 
 
+class RecorderOptions(ctypes.Structure):
+    """iron_recorder_options"""
+
+    _fields_ = [("struct_size", c_uint32), ("rank", c_uint32), ("world", c_uint32),
+                ("is_append", c_uint32), ("is_without_samples", c_uint32),
+                ("flush_records", c_uint32), ("flush_seconds", c_double)]
+
+
 # Result and parameter types of every function used; the last parameter of fallible ones is an Error.
 CALLS = {
     "iron_version": (c_char_p, []),
@@ -129,6 +139,14 @@ CALLS = {
     "iron_bag_merge": (None, [POINTER(RawBag), POINTER(RawBag)]),
     "iron_bag_format": (None, [POINTER(RawBag), c_char_p]),
     "iron_bag_parse": (c_int, [c_char_p, POINTER(RawBag), POINTER(Error)]),
+    "iron_recorder_options_init_sized": (None, [POINTER(RecorderOptions), c_size_t]),
+    "iron_recorder_open": (c_int, [c_char_p, POINTER(RecorderOptions), POINTER(c_void_p),
+                                   POINTER(Error)]),
+    "iron_recorder_begin": (c_int, [c_void_p, c_uint64, c_uint32, c_uint32, POINTER(Error)]),
+    "iron_recorder_rows": (c_int, [c_void_p, c_int, c_void_p, c_size_t, c_size_t, POINTER(Error)]),
+    "iron_recorder_end": (c_int, [c_void_p, POINTER(Error)]),
+    "iron_recorder_flush": (c_int, [c_void_p, POINTER(Error)]),
+    "iron_recorder_close": (c_int, [c_void_p, POINTER(Error)]),
     "iron_scan_options_init_sized": (None, [POINTER(ScanOptions), c_size_t]),
     "iron_scan": (c_int, [c_void_p, POINTER(ScanOptions), POINTER(c_void_p), POINTER(Error)]),
     "iron_manifest_digest": (c_int, [c_void_p, POINTER(Result), POINTER(Error)]),

@@ -64,6 +64,14 @@ def swept(backend, choose):
     return figure
 
 
+def slowest_of(record, race, contender, usual, others):
+    """The least rate with other data over the rate with the usual data."""
+    rates = {r["params"].get("data"): kernel(r)["gb_s"] for r in rows(record, race, contender)}
+    if not all(data in rates for data in (usual, *others)):
+        return None
+    return min(rates[data] for data in others) / rates[usual]
+
+
 def bench_row(record, name, backend="cuda"):
     bench = record["benches"].get(backend) or {"rows": []}
     return next((r for r in bench["rows"] if r["name"] == name and r["verified"]), None)
@@ -151,7 +159,15 @@ def claim(op, what, unit, bar, figure, aim=None):
 
 
 CALL_MIB = (16, 32, 64, 128, 256)
-HISTOGRAM_DATA = ("uniform", "zipf", "one", "sorted")
+HISTOGRAM_DATA = ("uniform", "zipf", "one", "sorted", "skewed")
+# Bins, and bars for uniform data and for Zipf's law.
+LARGE_VOCABULARIES = ((100277, 0.85, 0.85), (128256, 0.75, 0.85), (151936, 0.65, 0.85), (200019, 0.55, 0.85),
+                      (256000, 0.5, 0.85), (1000000, None, 0.5))
+# Shapes of ATAX that hold no record: type, size, bar of the ceiling.
+ATAX_SHAPES = (("f64", "16384x16384", 0.85), ("f64", "20000x20000", 0.85), ("f32", "20000x20000", 0.85),
+               ("f32", "100000x1000", 0.8), ("f32", "12345x6789", 0.8), ("f32", "30011x4099", 0.8), ("f64", "100000x500", 0.8),
+               ("f64", "30011x4099", 0.8), ("f64", "300001x333", 0.8), ("f64", "5000001x17", 0.8), ("f32", "300001x300", 0.8),
+               ("f32", "4000x4000", 0.7))
 
 CLAIMS = [
     claim("tokens", "champion, 8 GiB resident, one batch", CEILING, 0.98, resident("champion, one batch")),
@@ -191,7 +207,15 @@ CLAIMS = [
     claim("atax", "graph over cuBLAS, f32 256²", "×", 1.1,
           lambda r: times_faster(r, "atax-f32", "graph", "cublas", size="256x256")),
 ] + [
-    claim("atax", f"single-pass over {peer}, 200 random shapes, f32 and f64, {which}", "×", bar, swept(backend, choose))
+    claim("atax", f"champion, {dtype} {size.replace('x', '×')}", CEILING, bar,
+          lambda r, dtype=dtype, size=size: share(r, f"atax-shapes-{dtype}", "champion", size=size))
+    for dtype, size, bar in ATAX_SHAPES
+] + [
+    claim("atax", f"champion over cuBLAS, {dtype} {size.replace('x', '×')}", "×", 1.15,
+          lambda r, dtype=dtype, size=size: times_faster(r, f"atax-shapes-{dtype}", "champion", "cublas", size=size), 1.4)
+    for dtype, size in (("f32", "5000x100000"), ("f64", "3000x100000"))
+] + [
+    claim("atax", f"{'champion' if backend == 'cuda' else 'single-pass'} over {peer}, 200 random shapes, f32 and f64, {which}", "×", bar, swept(backend, choose))
     for backend, peer in (("cuda", "cuBLAS"), ("cpu", "OpenBLAS"))
     for which, bar, choose in (("the worst", 0.97, min), ("median", 1.3, statistics.median))
 ] + [
@@ -209,15 +233,31 @@ CLAIMS = [
           lambda r, data=data: times_faster(r, "histogram-u32", "champion", "cub", data=data))
     for data in ("uniform", "zipf")
 ] + [
-    claim("histogram", f"128,256 bins of u32, {data}, over CUB", "×", 3,
-          lambda r, data=data: times_faster(r, "histogram-large", "champion", "cub", data=data))
-    for data in ("uniform", "zipf")
+    claim("histogram", f"{bins:,} bins of u32, {data}", CEILING, bar,
+          lambda r, bins=bins, data=data: share(r, f"histogram-{bins}", "champion", data=data))
+    for bins, uniform, zipf in LARGE_VOCABULARIES for data, bar in (("uniform", uniform), ("zipf", zipf)) if bar
 ] + [
+    claim("histogram", f"{bins:,} bins of u32, the slowest of one value, sorted and skewed", "of uniform", 0.9,
+          lambda r, bins=bins: slowest_of(r, f"histogram-{bins}", "champion", "uniform", ("one", "sorted", "skewed")))
+    for bins, *_ in LARGE_VOCABULARIES
+] + [
+    claim("histogram", "u16, 65,536 bins, uniform", CEILING, 0.85, lambda r: share(r, "histogram-u16", "champion", data="uniform")),
+    claim("histogram", "128,256 bins of u32, any data, over CUB", "×", 3,
+          lambda r: times_faster(r, "histogram-128256", "champion", "cub")),
     claim("transpose", "champion, 16384²", COPY, 0.93, lambda r: share(r, "transpose", "champion", size="16384x16384"), 0.97),
     claim("transpose", "champion over cuBLAS geam, 16384²", "×", 1.0,
           lambda r: times_faster(r, "transpose", "champion", "cublas", size="16384x16384")),
     claim("transpose", "champion over cuBLAS geam, 16383×16381", "×", 1.0,
           lambda r: times_faster(r, "transpose", "champion", "cublas", size="16383x16381")),
+] + [
+    claim("transpose", f"{dtype}, {size.replace('x', '×')}", COPY, bar,
+          lambda r, dtype=dtype, size=size: share(r, f"transpose-{dtype}", "champion", size=size))
+    for size, bar, dtypes in (("32768x32768", 0.95, ("u8", "u16", "f32", "f64")), ("16383x16381", 0.85, ("u8", "u16", "f32", "f64")))
+    for dtype in dtypes
+] + [
+    claim("transpose", f"over cuBLAS geam, {dtype}, all sizes", "×", 0.98,
+          lambda r, dtype=dtype: times_faster(r, f"transpose-{dtype}", "champion", "cublas")) for dtype in ("f32", "f64")
+] + [
     claim("layout", "soa, all fields and one", COPY, 0.93, lambda r: share(r, "layout", "soa")),
     claim("fusion", "fused, short chain and long", COPY, 0.93, lambda r: share(r, "fusion", "fused")),
     claim("adaptive", "auto behind the best contender, at any density", "or less", 0.05, adaptive_gap),

@@ -199,7 +199,9 @@ def step_table(record):
     return ("What ran", "", ["step", "took", "command"], rows) if rows else None
 
 
-TECHNIQUES = ("histogram", "histogram-u32", "histogram-large", "transpose", "layout", "fusion", "adaptive", "divergence",
+TECHNIQUES = ("histogram", "histogram-u32", "histogram-u16", "histogram-large",
+              *(f"histogram-{bins}" for bins, *_ in claims.LARGE_VOCABULARIES), "transpose",
+              *(f"transpose-{dtype}" for dtype in ("u8", "u16", "f32", "f64")), "layout", "fusion", "adaptive", "divergence",
               "barrier", "banks", "gather", "occupancy", "residency")
 
 
@@ -211,6 +213,8 @@ def all_tables(record):
              race_table(record, "seal", "The seal through OpenCL", "opencl"),
              sizes_table(record, "atax-f32", "ATAX, f32", "A is read once by single-pass, graph and one-launch."),
              sizes_table(record, "atax-f64", "ATAX, f64", "Rows of 20000 do not fit a group's registers."),
+             sizes_table(record, "atax-shapes-f32", "ATAX at other shapes, f32", "Long, thin, odd and unaligned rows."),
+             sizes_table(record, "atax-shapes-f64", "ATAX at other shapes, f64", ""),
              sizes_table(record, "atax-opencl", "ATAX through OpenCL, f32", "The same kernel.")]
     found += [sweep_table(record["races"].get(f"sweep-{backend}", {}), backend) for backend in ("cuda", "cpu")]
     found += [race_table(record, name, name) for name in TECHNIQUES]

@@ -36,22 +36,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #if IRON_WITH_PEERS
 #include <dlfcn.h>
 #endif
-
-void iron__append(char *text, size_t size, const char *format, ...) {
-    size_t used = strlen(text);
-    va_list list;
-
-    va_start(list, format);
-    vsnprintf(text + used, size - used, format, list);
-    va_end(list);
-}
 
 iron__param_value iron__param_text(const iron__param *param) {
     iron__param_value v;
@@ -353,21 +343,28 @@ static iron__param *add_param(iron__params *params, const char *name, bool is_ax
     return p;
 }
 
-/* The case's value on each axis of its op, then the other facts that the op states. */
-static iron__params params_of(const iron__case *c) {
+/* The user's data replace the axis of this name; an op without it gets a parameter of this name. */
+#define DATA_AXIS "data"
+
+/* The case's value on each axis of its op, the user's data, then the other facts of the op. */
+iron__params iron__params_of(const iron__case *c) {
     iron__params all = {.count = 0};
     const char *name = "";
     double value = 0;
 
     for (size_t k = 0; k < c->op->axis_count; k++) {
         const iron__axis *axis = &c->op->axes[k];
-        iron__param *p = add_param(&all, axis->name, true);
+        bool is_own = c->data && strcmp(axis->name, DATA_AXIS) == 0;
+        iron__param *p = is_own ? NULL : add_param(&all, axis->name, true);
 
         if (p && axis->words)
             snprintf(p->word, sizeof p->word, "%s", axis->words[(size_t)c->at[k]]);
         else if (p)
             p->number = c->at[k];
     }
+    if (c->data)
+        snprintf(add_param(&all, DATA_AXIS, true)->word, sizeof all.list[0].word, "%s",
+                 c->data->name);
     for (size_t k = 0; c->op->param_at && c->op->param_at(c, k, &name, &value); k++) {
         iron__param *p = add_param(&all, name, false);
 
@@ -394,7 +391,7 @@ iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, ui
         c.inputs[k] = problem->inputs[k].data;
         c.input_bytes[k] = problem->inputs[k].bytes;
     }
-    params = params_of(&problem->c); /* "reach=grid bins=256" */
+    params = iron__params_of(&problem->c); /* "reach=grid bins=256" */
     for (const iron__param *p = params.list; p < params.list + params.count; p++) {
         iron__append(c.params, sizeof c.params, "%s%s=", p > params.list ? " " : "", p->name);
         if (p->word[0])
@@ -408,7 +405,7 @@ iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, ui
 #define WORD_ROOM       64u
 #define SIZES_MAX       1024u
 #define AXIS_VALUES_MAX 64u
-#define REMARKS_MAX     32u
+#define REMARKS_MAX     64u
 
 /* A race of more cases would take too long. */
 #define CASES_MAX 4096u
@@ -450,6 +447,8 @@ typedef struct planner {
     bool *is_used;                        /* per glob: it chose something */
     bool *is_known;                       /* per parameter: a chosen op has it */
     const iron__race_plan_device *absent; /* globs chose rows of it without its name */
+    size_t refused;                       /* sizes and types that do not suit the current op */
+    iron_error refusal;                   /* why the first did not */
 } planner;
 
 /* Does the glob choose op.backend.contender? `*` also matches dots. A glob that ends at a dot of
@@ -812,13 +811,21 @@ static iron_status choose_values(const iron__op *op, const iron__axis *axis,
     return IRON_OK;
 }
 
-/* Does a glob name the backend, not only match it with a wildcard? */
+/* Does a glob name the backend, not only match it with a wildcard, or is a contender from outside
+ * for it? */
 static bool is_named(const iron_arena_options *o, const char *backend) {
     if (o->is_listing)
         return true;
     for (size_t k = 0; k < o->glob_count; k++)
         if (strstr(o->globs[k], backend))
             return true;
+    for (size_t k = 0; k < o->contender_count; k++) {
+        const char *dot = strrchr(o->contenders[k], '.');
+
+        if (dot && strcmp(dot, strcmp(backend, "cuda") == 0 ? ".cu" : ".cl") == 0 &&
+            strcmp(backend, "cpu") != 0)
+            return true;
+    }
     return false;
 }
 
@@ -902,10 +909,13 @@ static size_t find_devices(const iron_arena_options *o, const iron__gpu_devices 
     return count;
 }
 
-/* Is the name chosen by a glob? Marks all globs that choose it as used. */
+/* Is the name chosen by a glob? Without globs everything is; with contenders from outside, their
+ * ops. Marks all globs that choose it as used. */
 static bool is_chosen(const planner *p, const char *name) {
-    bool is_any = p->o->glob_count == 0;
+    bool is_any = p->o->glob_count == 0 && p->plan->outside_count == 0;
 
+    for (size_t k = 0; p->o->glob_count == 0 && k < p->plan->outside_count; k++)
+        is_any = is_any || p->plan->outside[k].op == p->op;
     for (size_t k = 0; k < p->o->glob_count; k++) {
         if (glob_matches(p->o->globs[k], name)) {
             p->is_used[k] = true;
@@ -987,9 +997,9 @@ static iron_status add_rows(planner *p, iron__race_plan_row row, uint32_t memory
     return IRON_OK;
 }
 
-/* The candidates of an op for a device: its contenders, then its peers. */
+/* The candidates of an op for a device: its contenders, its peers, and those from outside. */
 typedef struct candidates {
-    size_t contender, peer; /* the next ones */
+    size_t contender, peer, outside; /* the next ones */
     iron__race_plan_row row;
 } candidates;
 
@@ -1023,6 +1033,17 @@ static bool next_candidate(const planner *p, const iron__race_plan_device *d, ca
                 row->contender.elements |= IRON_BIT(k);
         return true;
     }
+    row->peer = NULL;
+    while (c->outside < p->plan->outside_count) {
+        iron__outside *o = &p->plan->outside[c->outside++];
+
+        if (o->op != p->op || !(o->on & d->on))
+            continue;
+        row->outside = o;
+        row->contender = (iron__contender){.name = o->name, .idea = o->path, .backends = o->on};
+        snprintf(row->name, sizeof row->name, "%s%s", lead, o->name);
+        return true;
+    }
     return false;
 }
 
@@ -1044,7 +1065,11 @@ static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err)
             if ((p->o->is_listing || !row->suits ||
                  row->suits(row, &p->plan->cases[case_index].c)) &&
                 is_chosen(p, c.row.name) && is_shown(p, d))
-                IRON_TRY(add_rows(p, c.row, c.row.peer ? peer_memory : memory, err));
+                IRON_TRY(add_rows(p, c.row,
+                                  c.row.outside ? IRON_BIT(IRON_GPU_PAGEABLE)
+                                  : c.row.peer  ? peer_memory
+                                                : memory,
+                                  err));
         }
     }
     return IRON_OK;
@@ -1087,10 +1112,14 @@ static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
     return is_any;
 }
 
-/* The element types for a size, as bits; 0: the op has none of the requested ones. */
+/* The element types for a size, as bits; 0: the op has none of the requested ones. The user's data
+ * race in their own type, or as u32. */
 static uint32_t elements_for(const planner *p, const chosen_size *size) {
+    uint32_t own = IRON_BIT(p->plan->own.data.element);
     uint32_t wanted = IRON_BIT(size->dtype ? iron__element_find(size->dtype) : p->op->usual);
 
+    if (p->o->data)
+        return p->op->elements & own ? own : IRON_BIT(IRON_U32);
     return p->op->elements & (p->elements ? p->elements : wanted);
 }
 
@@ -1118,12 +1147,16 @@ static void set_default_size(const planner *p, chosen_size *size) {
 /* Without a glob a race is over everything, and each axis has its telling value only. */
 static iron_status make_grid(const planner *p, grid *g, iron_error *err) {
     const iron_arena_options *o = p->o;
-    bool is_wide = o->glob_count > 0 && !o->is_listing;
+    bool is_wide = (o->glob_count > 0 || o->contender_count > 0) && !o->is_listing;
 
     *g = (grid){.count = 1};
     for (size_t k = 0; k < p->op->axis_count; k++) {
         const iron__axis *axis = &p->op->axes[k];
 
+        if (o->data && strcmp(axis->name, DATA_AXIS) == 0) {
+            g->axes[k] = (axis_values){.count = 1};
+            continue;
+        }
         IRON_TRY(choose_values(p->op, axis, o->params, o->param_count, is_wide, &g->axes[k], err));
         g->count *= g->axes[k].count;
         for (size_t n = 0; n < o->param_count; n++)
@@ -1160,7 +1193,7 @@ static iron_status add_case(planner *p, const chosen_size *size, const iron__cas
     IRON_FAIL_IF(plan->case_count == CASES_MAX, err, IRON_E_ARG,
                  "more than %u cases; use fewer sizes or values", CASES_MAX);
     added = &cases[plan->case_count++];
-    *added = (iron__race_plan_case){.c = *c, .scopes = p->scopes, .params = params_of(c)};
+    *added = (iron__race_plan_case){.c = *c, .scopes = p->scopes, .params = iron__params_of(c)};
     if (p->op->is_resident && !p->o->scopes) /* its race is about kernels */
         added->scopes = IRON_BIT(IRON_SCOPE_KERNEL);
     memcpy(added->size_name, size->name, sizeof added->size_name);
@@ -1169,20 +1202,30 @@ static iron_status add_case(planner *p, const chosen_size *size, const iron__cas
     return add_case_rows(p, plan->case_count - 1, err);
 }
 
+static void add_remark(iron__race_plan *plan, const char *kind, const char *what,
+                       const char *reason) {
+    bool is_said = strncmp(reason, what, strlen(what)) == 0; /* many reasons begin with it */
+
+    if (plan->remark_count < REMARKS_MAX)
+        snprintf(plan->remarks[plan->remark_count++], sizeof plan->remarks[0], "%s: %s%s%s", kind,
+                 is_said ? "" : what, is_said ? "" : ": ", reason);
+}
+
 /* There must be a case, and every value that was requested by name must be in one. If not, the op
- * says why. */
+ * says why; an op that the size alone does not suit is passed over. */
 static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
                             iron__element element, iron_error *err) {
     iron__case c = {.op = p->op,
                     .rows = size->rows,
                     .cols = size->cols,
                     .element = element,
-                    .seed = p->o->seed};
-    bool is_any = false, is_planned[IRON_OP_AXES][AXIS_VALUES_MAX] = {{false}};
+                    .seed = p->o->data ? 0 : p->o->seed,
+                    .data = p->o->data ? &p->plan->own.data : NULL};
+    bool is_any = false, is_planned[IRON_OP_AXES][AXIS_VALUES_MAX] = {{false}}, is_asked = false;
     iron_error why;
 
     if (p->op->vocab_usual && element == IRON_U32)
-        c.vocab = p->o->vocab ? p->o->vocab : p->op->vocab_usual;
+        c.vocab = p->o->data ? p->plan->own.vocab : p->o->vocab ? p->o->vocab : p->op->vocab_usual;
     for (size_t k = 0; k < g->count; k++) {
         set_values(g, k, &c);
         if (p->op->accept(&c, &why) != IRON_OK)
@@ -1193,8 +1236,14 @@ static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
             is_planned[axis][take_last(&g->axes[axis], &index)] = true;
     }
     set_values(g, 0, &c);
-    if (!is_any)
+    for (size_t k = 0; k < p->op->axis_count; k++)
+        is_asked = is_asked || g->axes[k].is_asked;
+    if (!is_any && (is_asked || !p->o->sizes))
         return p->op->accept(&c, err);
+    if (!is_any) {
+        p->op->accept(&c, p->refused++ ? &why : &p->refusal);
+        return IRON_OK;
+    }
     for (size_t k = 0; k < p->op->axis_count; k++)
         for (size_t v = 0; g->axes[k].is_asked && v < g->axes[k].count; v++) {
             if (is_planned[k][v])
@@ -1208,30 +1257,51 @@ static iron_status add_grid(planner *p, const grid *g, const chosen_size *size,
 /* Adds the cases of the current op, each with its rows. */
 static iron_status add_cases(planner *p, iron_error *err) {
     chosen_size sizes[SIZES_MAX] = {{0}};
-    size_t count = 1;
+    size_t count = 1, before = p->plan->case_count;
+    uint32_t all = 0;
+    char reason[240];
     grid g;
+
+    p->refused = 0;
 
     IRON_TRY(make_grid(p, &g, err));
     if (p->o->sizes)
         IRON_TRY(parse_sizes(p->op, p->o->sizes, sizes, &count, err));
+    else if (p->o->data)
+        sizes[0] = (chosen_size){.rows = p->plan->own.data.count, .cols = 1};
     else
         set_default_size(p, &sizes[0]);
     for (size_t k = 0; k < count; k++) {
         uint32_t elements = elements_for(p, &sizes[k]);
 
+        all |= elements;
         for (iron__element e = 0; e < IRON_ELEMENTS; e++)
             if (elements & IRON_BIT(e))
                 IRON_TRY(add_grid(p, &g, &sizes[k], e, err));
     }
+    if (p->refused)
+        snprintf(reason, sizeof reason, "%zu of %zu sizes and types: %.180s", p->refused,
+                 p->plan->case_count - before + p->refused, p->refusal.text);
+    else if (count == 0)
+        snprintf(reason, sizeof reason,
+                 "--size %.80s does not fit: it takes %s, or a name of --list", p->o->sizes,
+                 p->op->is_line ? "a number of elements" : "ROWSxCOLS");
+    else
+        snprintf(reason, sizeof reason, "it has no --dtype %.40s", p->o->dtype ? p->o->dtype : "");
+    if (p->refused || count == 0 || !all)
+        add_remark(p->plan, "passed over", p->op->name, reason);
     return IRON_OK;
 }
 
-static void add_remark(iron__race_plan *plan, const char *what, const char *reason) {
-    bool is_said = strncmp(reason, what, strlen(what)) == 0; /* many reasons begin with it */
+/* Op number `index` of the build, then of the user's files; NULL past the last. */
+static const iron__op *plan_op_at(const iron__race_plan *plan, size_t index) {
+    size_t count = 0;
 
-    if (plan->remark_count < REMARKS_MAX)
-        snprintf(plan->remarks[plan->remark_count++], sizeof plan->remarks[0], "%s%s%s",
-                 is_said ? "" : what, is_said ? "" : ": ", reason);
+    while (count < index && plan->op_at(count))
+        count++;
+    if (plan->op_at(count))
+        return plan->op_at(count);
+    return index - count < plan->own_op_count ? plan->own_ops[index - count] : NULL;
 }
 
 /* Does any glob choose something of the current op? */
@@ -1248,7 +1318,7 @@ static iron_status refuse_cases(planner *p, iron_error *err) {
     const iron_arena_options *o = p->o;
     char types[160] = ""; /* of the chosen ops */
 
-    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
+    for (size_t k = 0; (p->op = plan_op_at(p->plan, k)); k++) {
         if (!chooses_op(p))
             continue;
         for (iron__element e = 0; e < IRON_ELEMENTS; e++)
@@ -1274,7 +1344,7 @@ static iron_status check_used(planner *p, iron_error *err) {
     for (size_t k = 0; k < o->param_count; k++) {
         if (p->is_known[k])
             continue;
-        for (size_t n = 0; (p->op = p->plan->op_at(n)); n++)
+        for (size_t n = 0; (p->op = plan_op_at(p->plan, n)); n++)
             for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
                 iron__append(names, sizeof names, "%s%s (%s)", names[0] ? ", " : "",
                              p->op->axes[a].name, p->op->name);
@@ -1285,24 +1355,203 @@ static iron_status check_used(planner *p, iron_error *err) {
     return IRON_OK;
 }
 
+/* Reads the user's tokens, as many as the sizes need. */
+static iron_status read_data(planner *p, iron_error *err) {
+    const iron_arena_options *o = p->o;
+    chosen_size sizes[SIZES_MAX] = {{0}};
+    uint64_t wanted = 0;
+    size_t count;
+
+    IRON_FAIL_IF(o->dtype, err, IRON_E_ARG, "dtype %.20s: data race in their own type", o->dtype);
+    for (size_t k = 0; k < o->param_count; k++)
+        IRON_FAIL_IF(strncmp(o->params[k], DATA_AXIS "=", sizeof DATA_AXIS) == 0, err, IRON_E_ARG,
+                     "--data FILE and --param %.60s exclude each other", o->params[k]);
+    for (size_t k = 0; o->sizes && (p->op = plan_op_at(p->plan, k)); k++) {
+        if (!p->op->takes_data)
+            continue;
+        IRON_TRY(parse_sizes(p->op, o->sizes, sizes, &count, err));
+        for (size_t s = 0; s < count && chooses_op(p); s++)
+            wanted = sizes[s].rows > wanted ? sizes[s].rows : wanted;
+    }
+    return iron__own_data_read(&p->plan->own, o->data, wanted, o->vocab, p->plan->host_bytes, err);
+}
+
+/* Can the current op race over the user's tokens? If not, a remark says why, or it is added to
+ * `others`. */
+static bool takes_data(planner *p, char *others, size_t size, iron_error *why) {
+    const iron__own_data *own = &p->plan->own;
+    iron__case c = {
+        .op = p->op, .rows = own->data.count, .cols = 1, .vocab = own->vocab, .data = &own->data};
+
+    c.element = (iron__element)__builtin_ctz(elements_for(p, &(chosen_size){.rows = c.rows}));
+    if (!p->op->takes_data)
+        iron__append(others, size, "%s%s", others[0] ? ", " : "", p->op->name);
+    else if (p->op->accept(&c, why) == IRON_OK)
+        return true;
+    else
+        add_remark(p->plan, "passed over", p->op->name, why->text);
+    return false;
+}
+
+/* A requested vocabulary must be that of a case; types that have none are named. */
+static iron_status check_vocab(planner *p, iron_error *err) {
+    const iron__race_plan *plan = p->plan;
+    char without[160] = "";
+    bool is_used = false;
+
+    for (size_t k = 0; k < plan->case_count; k++) {
+        const iron__case *c = &plan->cases[k].c, *last = k > 0 ? &plan->cases[k - 1].c : NULL;
+
+        is_used = is_used || c->vocab;
+        if (!c->vocab && !(last && last->op == c->op && last->element == c->element))
+            iron__append(without, sizeof without, "%s%s %s", without[0] ? ", " : "", c->op->name,
+                         iron__element_name(c->element));
+    }
+    if (!p->o->vocab || p->o->is_listing)
+        return IRON_OK;
+    IRON_FAIL_IF(!is_used, err, IRON_E_ARG,
+                 "--vocab %u applies only to tokens of type u32, not to %s; leave it out, or use "
+                 "--dtype u32",
+                 p->o->vocab, without);
+    if (without[0])
+        add_remark(p->plan, "without --vocab", without, "a vocabulary is for tokens of type u32");
+    return IRON_OK;
+}
+
 static iron_status add_ops(planner *p, iron_error *err) {
+    iron_error why = {IRON_OK, 0, ""};
+    char others[240] = ""; /* ops that take no data */
     bool has_op = false;
 
-    for (size_t k = 0; (p->op = p->plan->op_at(k)); k++) {
+    if (p->o->data)
+        IRON_TRY(read_data(p, err));
+    for (size_t k = 0; (p->op = plan_op_at(p->plan, k)); k++) {
         if (!chooses_op(p))
+            continue;
+        if (p->o->data && !takes_data(p, others, sizeof others, &why))
             continue;
         has_op = true;
         IRON_TRY(add_cases(p, err));
     }
+    if (others[0])
+        add_remark(p->plan, "passed over", others, "not for --data");
     IRON_TRY(check_used(p, err));
+    IRON_FAIL_IF(!has_op && p->o->data, err, IRON_E_ARG,
+                 "no chosen op can race over %.100s: %.120s", p->plan->own.file,
+                 why.text[0] ? why.text : "choose tokens, seal or histogram");
     IRON_FAIL_IF(!has_op, err, IRON_E_UNSUPPORTED, "this build has no ops to race");
+    IRON_FAIL_IF(p->plan->case_count == 0 && p->refusal.status != IRON_OK, err, p->refusal.status,
+                 "%s", p->refusal.text);
     if (p->plan->case_count == 0)
         return refuse_cases(p, err);
+    IRON_TRY(check_vocab(p, err));
     IRON_FAIL_IF(p->plan->row_count == 0 && p->absent, err, IRON_E_UNSUPPORTED,
                  "no contender can race: %.200s", p->absent->reason);
     IRON_FAIL_IF(p->plan->row_count == 0, err, IRON_E_ARG,
                  "no chosen contender is for these cases; use other globs, or another --param or "
                  "--memory");
+    return IRON_OK;
+}
+
+/* How many values "NAME=V,..." has; each is a number of digits, letters and dots, so that it needs
+ * no quotes anywhere. IRON_E_ARG. */
+static iron_status check_define(const char *text, size_t *values, iron_error *err) {
+    size_t length = strcspn(text, "=");
+    const char *list = text + length + 1;
+    char value[WORD_ROOM];
+
+    *values = 0;
+    IRON_FAIL_IF(length == 0 || length >= sizeof((iron__define *)NULL)->name || !text[length] ||
+                     strspn(text, IRON_OUTSIDE_NAME) != length || strcspn(text, "-") < length,
+                 err, IRON_E_ARG, "--define '%.60s' is not NAME=VALUE,...", text);
+    while (next_word(&list, value)) {
+        IRON_FAIL_IF(!value[0] || value[strspn(value, IRON_OUTSIDE_NAME ".+")], err, IRON_E_ARG,
+                     "--define '%.60s': '%.30s' is not a number or name", text, value);
+        (*values)++;
+    }
+    return IRON_OK;
+}
+
+/* Sets value number `index` of "NAME=V,..." in the contender, and names it after it. */
+static void set_define(iron__outside *o, const char *text, size_t index) {
+    iron__define *d = &o->defines.list[o->defines.count];
+    size_t length = strcspn(text, "=");
+    const char *list = text + length + 1;
+    char value[WORD_ROOM] = "";
+
+    for (size_t k = 0; k <= index && next_word(&list, value); k++)
+        ;
+    snprintf(d->name, sizeof d->name, "%.*s", (int)length, text);
+    snprintf(d->value, sizeof d->value, "%s", value);
+    iron__append(o->name, sizeof o->name, "%s%s=%s", o->defines.count ? "," : ".", d->name,
+                 d->value);
+    o->defines.count++;
+}
+
+#define OUTSIDE_MAX 256u
+
+/* The ops that the files bring: each once, however often its contender is compiled. */
+static iron_status add_own_ops(const iron_arena_options *o, iron__race_plan *plan,
+                               iron_error *err) {
+    plan->own_ops = calloc(o->contender_count + 1, sizeof(iron__op *));
+    if (!plan->own_ops)
+        return iron__no_memory(err, "contenders");
+    for (size_t k = 0; k < o->contender_count; k++) {
+        iron__op *op;
+
+        IRON_TRY(iron__outside_op_create(o->contenders[k], o->command, &op, err));
+        if (!op)
+            continue;
+        plan->own_ops[plan->own_op_count++] = op;
+        for (size_t other = 0; other + 1 < plan->own_op_count; other++)
+            IRON_FAIL_IF(strcmp(plan->own_ops[other]->name, op->name) == 0, err, IRON_E_ARG,
+                         "two files bring the op %s; name one file", op->name);
+    }
+    return IRON_OK;
+}
+
+/* Reads the contenders from outside, one for each combination of what they are compiled with. */
+static iron_status add_outside(const iron_arena_options *o, iron__race_plan *plan,
+                               iron_error *err) {
+    size_t counts[IRON_OUTSIDE_DEFINES], combinations = 1;
+
+    IRON_FAIL_IF(o->define_count > 4, err, IRON_E_ARG, "more than four --define");
+    IRON_FAIL_IF(o->define_count > 0 && o->contender_count == 0, err, IRON_E_ARG,
+                 "--define is for a --contender");
+    for (size_t k = 0; k < o->define_count; k++) {
+        IRON_TRY(check_define(o->defines[k], &counts[k], err));
+        combinations *= counts[k];
+    }
+    IRON_FAIL_IF(o->contender_count * combinations > OUTSIDE_MAX || combinations > OUTSIDE_MAX, err,
+                 IRON_E_ARG, "more than %u contenders and combinations; use fewer values",
+                 OUTSIDE_MAX);
+    plan->outside = calloc(o->contender_count * combinations + 1, sizeof *plan->outside);
+    if (!plan->outside)
+        return iron__no_memory(err, "contenders");
+    for (size_t k = 0; k < o->contender_count * combinations; k++) {
+        iron__outside *to = &plan->outside[plan->outside_count++];
+        size_t at = k % combinations;
+
+        IRON_TRY(iron__outside_read(o->contenders[k / combinations], to, err));
+        if (!to->has_contender) {
+            iron__outside_deinit(to);
+            plan->outside_count--;
+            continue;
+        }
+        for (size_t d = 0; d < o->define_count; d++) {
+            set_define(to, o->defines[d], at % counts[d]);
+            at /= counts[d];
+        }
+        IRON_TRY(iron__outside_resolve(to, (const iron__op *const *)plan->own_ops,
+                                       plan->own_op_count, err));
+        for (size_t other = 0; other + 1 < plan->outside_count; other++)
+            IRON_FAIL_IF(strcmp(plan->outside[other].name, to->name) == 0 &&
+                             plan->outside[other].on == to->on && plan->outside[other].op == to->op,
+                         err, IRON_E_ARG, "two contenders are named %s; rename a file", to->name);
+    }
+    IRON_FAIL_IF(o->contender_count > 0 && plan->outside_count == 0, err, IRON_E_ARG,
+                 "%.120s has an op and no contender; race it with a --contender for the op",
+                 o->contenders[0]);
     return IRON_OK;
 }
 
@@ -1316,6 +1565,8 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     IRON_TRY(parse_dtypes(p->o->dtype, &p->elements, err));
     IRON_TRY(check_params(p->o->params, p->o->param_count, err));
     IRON_TRY(peers_open(&plan->peers, err));
+    IRON_TRY(add_own_ops(p->o, plan, err));
+    IRON_TRY(add_outside(p->o, plan, err));
     plan->remarks = calloc(REMARKS_MAX, sizeof plan->remarks[0]);
     IRON_FAIL_IF(!plan->remarks, err, IRON_E_NOMEM, "out of memory for a plan");
     IRON_TRY(iron__gpu_devices_parse(p->o->devices, p->o->device, &wanted, err));
@@ -1328,12 +1579,12 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     skip_slow_rows(p);
     for (size_t k = 0; k < plan->device_count; k++)
         if (!plan->devices[k].is_available)
-            add_remark(plan, plan->devices[k].backend, plan->devices[k].reason);
+            add_remark(plan, "unavailable", plan->devices[k].backend, plan->devices[k].reason);
     for (size_t k = 0; k < plan->peers.count; k++) {
         const iron__peer_library *peer = &plan->peers.libraries[k];
 
         if (!peer->list)
-            add_remark(plan, peer->path[0] ? peer->path : "peers", peer->reason);
+            add_remark(plan, "unavailable", peer->path[0] ? peer->path : "peers", peer->reason);
     }
     return IRON_OK;
 }
@@ -1341,6 +1592,13 @@ static iron_status fill_plan(planner *p, iron_error *err) {
 /* Takes a struct of zeros, too. */
 static void plan_deinit(iron__race_plan *plan) {
     peers_close(&plan->peers);
+    iron__release_large(plan->own.tokens, plan->own.bytes);
+    for (size_t k = 0; k < plan->outside_count; k++)
+        iron__outside_deinit(&plan->outside[k]);
+    free(plan->outside);
+    for (size_t k = 0; k < plan->own_op_count; k++)
+        iron__outside_op_free(plan->own_ops[k]);
+    free(plan->own_ops);
     free(plan->cases);
     free(plan->rows);
     free(plan->remarks);
@@ -1374,12 +1632,18 @@ static void write_command(const iron_arena_options *o, char *command, size_t siz
     snprintf(command, size, "iron arena");
     for (size_t k = 0; k < o->glob_count; k++)
         iron__append(command, size, " '%s'", o->globs[k]);
+    if (o->data)
+        iron__append(command, size, " %s", o->data->arguments);
     if (o->sizes)
         iron__append(command, size, " --size '%s'", o->sizes);
     if (o->dtype)
         iron__append(command, size, " --dtype %s", o->dtype);
     for (size_t k = 0; k < o->param_count; k++)
         iron__append(command, size, " --param '%s'", o->params[k]);
+    for (size_t k = 0; k < o->contender_count; k++)
+        iron__append(command, size, " --contender '%s'", o->contenders[k]);
+    for (size_t k = 0; k < o->define_count; k++)
+        iron__append(command, size, " --define '%s'", o->defines[k]);
     if (o->memory)
         iron__append(command, size, " --memory %s", o->memory);
     if (o->scopes)
@@ -1439,6 +1703,7 @@ static iron_status open_arena(const iron_arena_options *options, iron__op_lister
     if (!a->race_rows || !a->kernels || !a->ceiling_samples || !a->report.ceilings ||
         !a->report.devices || !a->report.rows)
         status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for an arena of %zu rows", rows);
+    a->report.own = a->plan.own.tokens ? &a->plan.own : NULL;
     write_command(options, a->report.command, sizeof a->report.command);
 done:
     if (status != IRON_OK)
@@ -1465,6 +1730,7 @@ void iron_arena_close(iron_arena *arena) {
     free(arena->report.ceilings);
     free(arena->report.devices);
     free(arena->report.rows);
+    free(arena->report.comparison);
     plan_deinit(&arena->plan);
     free(arena);
 }
@@ -1492,6 +1758,7 @@ iron_status iron_arena_at(const iron_arena *arena, size_t index, iron_arena_row 
                             .idea = r->contender.idea,
                             .params = c->axes.text,
                             .is_peer = r->peer != NULL,
+                            .is_outside = r->outside != NULL,
                             .reason = r->reason,
                             .bytes = iron__op_useful_bytes(&c->c)};
     return IRON_OK;

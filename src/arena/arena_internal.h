@@ -4,9 +4,13 @@
  *
  *   arena.c       opens an arena: loads the peers (plug-ins), and plans which contenders race
  *                 over which cases on which devices
+ *   own_data.c    reads the user's tokens, for a race over them
  *   run.c         runs the planned race: ceilings, then contenders case by case, device by device;
  *                 then turns the samples (stats.c) into a report
+ *   energy.c      the energy that a row takes
  *   device_*.c    what the CPU or a GPU does for that: measures its ceilings, sets contenders up
+ *   ceilings_cpu.c  the ceilings of the host's memory: the best of many ways, which it searches
+ *   outside*.c    the same for contenders from the user's files, in a process of their own
  *   report.c      prints the report, and what there is to say about the ops
  *   compare.c     compares the report with an earlier one
  */
@@ -14,6 +18,7 @@
 #define IRON_ARENA_ARENA_INTERNAL_H
 
 #include "core/json.h"
+#include "core/memory.h"
 #include "ops/op.h"
 
 #include <iron/iron_arena.h>
@@ -27,10 +32,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Appends to a text in `size` bytes; what does not fit is cut. */
-void iron__append(char *text, size_t size, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
 /* The race: contenders are verified, timed in interleaved rounds, and verified again (run.c). It
  * knows nothing about ops, devices or memory. A contender is something that can be timed in some
  * scopes and whose answer can be checked. */
@@ -41,14 +42,15 @@ void iron__append(char *text, size_t size, const char *format, ...)
 
 /* Summary of many timings of the same thing.
  *
- * The 95 % interval of the median comes from the order of the samples alone (the binomial
- * distribution), so it holds for any distribution. Noise is 1.4826 times the median absolute
- * deviation, in percent of the median: for a normal distribution that is its standard deviation,
- * and a few outliers do not move it. */
+ * The interval of the median comes from the order of the samples alone (the binomial distribution),
+ * so it holds for any distribution: `coverage` is the probability that such an interval encloses
+ * the median, at least 0.95. Noise is the standard deviation in percent of the mean: one outlier
+ * among three samples shows. */
 typedef struct iron__statistics {
     size_t count;
-    double median, mean, min, p95, noise_percent;
-    double low, high; /* 95 % interval of the median; fewer than six samples: min and max */
+    double median, mean, min, max, p95;
+    double noise_percent;       /* fewer than two samples: unknown, and 0 */
+    double low, high, coverage; /* fewer than six samples: there is no interval, and all are 0 */
 } iron__statistics;
 
 /* Summarizes count samples (at most IRON_SAMPLES_MAX) without changing them; all zero if there are
@@ -89,23 +91,28 @@ typedef struct iron__race_contender_ops {
     void (*close)(iron__race_contender *c);
 } iron__race_contender_ops;
 
-/* A contender set up on a device, ready to be timed. Implementations begin with this struct. */
-struct iron__race_contender {
-    const iron__race_contender_ops *ops;
-    uint32_t scopes;   /* 1 << IRON_SCOPE_...: those it can be timed in besides prepare */
-    bool has_cold;     /* cold samples of the kernel scope make sense */
-    double prepare_ms; /* what setting it up took; 0: nothing to prepare */
-};
-
 typedef enum iron__row_status {
     IRON_ROW_OK,
     IRON_ROW_WRONG,
     IRON_ROW_SKIPPED,
-    IRON_ROW_FAILED
+    IRON_ROW_FAILED,
+    IRON_ROW_IMPLAUSIBLE, /* faster than memory or cache can be */
+    IRON_ROW_STATUSES
 } iron__row_status;
 
-/* "ok", "wrong", "skipped", "failed" */
+/* "ok", "wrong", "skipped", "failed", "implausible" */
 const char *iron__row_status_name(iron__row_status status);
+
+/* A contender set up on a device, ready to be timed. Implementations begin with this struct. */
+struct iron__race_contender {
+    const iron__race_contender_ops *ops;
+    uint32_t scopes;     /* 1 << IRON_SCOPE_...: those it can be timed in besides prepare */
+    uint32_t passes_max; /* of a sample; 0: the usual */
+    bool has_cold;       /* cold samples of the kernel scope make sense */
+    double prepare_ms;   /* what setting it up took; 0: nothing to prepare */
+    /* What becomes of the row after an error, if not what the error's status says: set with it. */
+    iron__row_status fault;
+};
 
 typedef enum iron__stop {
     IRON_STOP_NONE,      /* never sampled */
@@ -128,6 +135,46 @@ static inline void iron__samples_deinit(iron__samples *samples) {
     *samples = (iron__samples){0};
 }
 
+/* Energy (energy.c). What a row took, and what its device's clocks were meanwhile. */
+typedef struct iron__energy {
+    const char *source; /* "nvml" or "rapl"; NULL: it is not known */
+    double joules_per_gb, watts;
+    iron__gpu_clocks clocks; /* of a GPU: the lowest core clock, the highest temperature */
+} iron__energy;
+
+typedef struct iron__energy_reading {
+    double joules, ms; /* since any time */
+    iron__gpu_clocks clocks;
+} iron__energy_reading;
+
+#define IRON_RAPL_DOMAINS 32u
+
+typedef struct iron__rapl_domain {
+    char path[200];
+    uint64_t last, range; /* of the counter, microjoules */
+} iron__rapl_domain;
+
+/* A counter of energy: of a GPU, or of the processors. */
+typedef struct iron__energy_meter iron__energy_meter;
+struct iron__energy_meter {
+    const char *source; /* NULL: no readable counter */
+    bool (*read)(iron__energy_meter *meter, iron__energy_reading *now);
+    double update_ms; /* a reading is so old at most */
+    iron__gpu_device *gpu;
+    iron__rapl_domain domains[IRON_RAPL_DOMAINS];
+    size_t domain_count;
+    double joules;
+};
+
+/* gpu NULL: the processors. The variable IRON_POWERCAP names another folder than Linux's. */
+iron__energy_meter iron__energy_meter_open(iron__gpu_device *gpu);
+
+/* Runs the contender's kernel scope until its energy is known, at most for limit_ms; a pass takes
+ * about pass_ms and is about so many useful bytes. An error is the contender's. */
+iron_status iron__energy_measure(iron__energy_meter *meter, iron__race_contender *contender,
+                                 double pass_ms, double bytes, double limit_ms, iron__energy *out,
+                                 iron_error *err);
+
 /* Checks an answer; `text` says where it differs first. */
 typedef bool (*iron__answer_check)(const void *context, const void *output, char *text,
                                    size_t size);
@@ -138,12 +185,16 @@ typedef struct iron__race_row {
     size_t output_bytes;
     iron__answer_check check; /* NULL: there is no answer to check */
     const void *check_context;
+    double useful_bytes; /* 0: its energy is not measured */
 
     iron__row_status status;
     char reason[240];
     bool is_verified; /* before and after, in all scopes */
+    double answer_ms; /* what its first answers took by the host's clock, all scopes together */
+    double kernel_ms; /* what a pass of the kernel took before the first sample */
     iron__samples warm[IRON_SCOPES];
     iron__samples cold; /* of the kernel scope */
+    iron__energy energy;
 } iron__race_row;
 
 /* Frees the row's samples, not its contender. */
@@ -152,6 +203,21 @@ static inline void iron__race_row_deinit(iron__race_row *row) {
         iron__samples_deinit(&row->warm[scope]);
     iron__samples_deinit(&row->cold);
 }
+
+/* The user's tokens (own_data.c). */
+typedef struct iron__own_data {
+    iron__op_data data; /* data.tokens: NULL without --data */
+    uint32_t *tokens;   /* owned; iron__allocate_large, of so many bytes */
+    size_t bytes;
+    uint32_t vocab; /* of every case */
+    char file[256]; /* as the user named it */
+    uint64_t total; /* tokens of the file; data.count of them are used */
+} iron__own_data;
+
+/* Reads the first `wanted` tokens (0: all that fit into memory). With a vocab all must be below it,
+ * without one (0) it is found. IRON_E_ARG. */
+iron_status iron__own_data_read(iron__own_data *own, const iron_arena_data *from, uint64_t wanted,
+                                uint32_t vocab, uint64_t host_bytes, iron_error *err);
 
 /* The report: the results of a race, for everything that prints or compares them. run.c computes
  * every figure once; report.c only formats. */
@@ -231,7 +297,8 @@ typedef struct iron__report_row {
     iron__params params;          /* of the case */
     const iron__kernels *kernels; /* borrowed; NULL: no launch was seen */
     const char *idea;             /* borrowed from the contender or peer */
-    bool is_peer, is_cache_resident, is_verified;
+    bool is_peer, is_outside, is_cache_resident, is_verified;
+    bool is_above_ceiling; /* even after a new search: the ceiling was not found */
     uint64_t useful_bytes;
     double operations, passes; /* for the roofline: arithmetic, and reads of the big input */
     iron__row_status status;
@@ -240,14 +307,20 @@ typedef struct iron__report_row {
     double speedup;    /* kernel scope; 0: unknown */
     uint32_t rank;     /* among the ok rows of its group, by the kernel's median; 0: not ranked */
     iron__report_scope scopes[IRON_SCOPES];
+    iron__energy energy;
 } iron__report_row;
 
-/* One measured limit of one device: "read", "write", "copy", "to_device_pageable",
+#define IRON_SHAPE_ROOM 112u
+
+/* One measured limit of one device: "read", "write", "copy", "triad", "to_device_pageable",
  * "to_device_pinned", "from_device_pinned", "zero_copy". `shape` names the best way found. */
 typedef struct iron__report_ceiling {
-    char backend[12], device[96], name[24], shape[48];
-    uint64_t bytes; /* moved by a pass: copy counts both ways */
-    iron__report_scope figures;
+    char backend[12], device[96], name[24], shape[IRON_SHAPE_ROOM];
+    uint64_t bytes;             /* moved by a pass: copy counts both ways */
+    iron__report_scope figures; /* of the best measurement */
+    uint32_t measurements;      /* before, during and after the race */
+    double low_gb_s;            /* of the worst: the ceiling is a band */
+    double peak_gb_s;           /* of the datasheet; 0: unknown */
 } iron__report_ceiling;
 
 typedef struct iron__report_device {
@@ -258,6 +331,7 @@ typedef struct iron__report_device {
     char reason[240]; /* why it does not race; "" */
     /* Clocks seen during the race, MHz; 0: unknown. */
     uint32_t clock_min, clock_max, memory_clock;
+    uint32_t celsius;  /* the highest; 0: unknown */
     char throttle[96]; /* reasons seen, "" for none */
 } iron__report_device;
 
@@ -267,7 +341,8 @@ typedef struct iron__report_host {
     uint64_t memory_bytes, cache_bytes;
 } iron__report_host;
 
-#define IRON_REPORT_OPS 64u
+#define IRON_REPORT_OPS  64u
+#define IRON_REMARK_ROOM 320u
 
 typedef struct iron__report {
     iron__report_host host;
@@ -281,7 +356,13 @@ typedef struct iron__report {
     size_t row_count;
     const iron__op *ops[IRON_REPORT_OPS]; /* those that raced */
     size_t op_count;
-    double seconds;    /* that the race took */
+    const iron__own_data *own; /* borrowed from the plan */
+    /* That the whole took; of it, measuring the ceilings; and answers and samples, which are what
+     * the time asked for is for. The rest made data and set contenders up. */
+    double seconds, ceiling_seconds, race_seconds;
+    const char (*remarks)[IRON_REMARK_ROOM]; /* borrowed: the plan's */
+    size_t remark_count;
+    char *comparison;  /* with an earlier race (compare.c), for the page; owned; or NULL */
     char command[512]; /* how to run it again */
 } iron__report;
 
@@ -323,6 +404,49 @@ typedef struct iron__peers {
     size_t count;
 } iron__peers;
 
+/* A number that a contender from outside is compiled with. */
+#define IRON_OUTSIDE_DEFINES 16u
+#define IRON_OUTSIDE_NAME    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+typedef struct iron__define {
+    char name[32], value[64];
+} iron__define;
+
+typedef struct iron__defines {
+    iron__define list[IRON_OUTSIDE_DEFINES];
+    size_t count;
+} iron__defines;
+
+/* A contender in a file of the user's (outside.c), once for each combination of its --define. */
+typedef struct iron__outside {
+    char *path, *text; /* owned; text is the file, zero-terminated */
+    size_t bytes;      /* of the file */
+    char name[48];     /* "mine", or "mine.BLOCK=2" */
+    const iron__op *op;
+    uint32_t on; /* IRON_ON_... */
+    bool is_library;
+    bool is_op;         /* it is compiled as the op that the file brings, for the CPU */
+    bool has_contender; /* a file that brings an op may have none */
+    iron__defines defines;
+    /* What the last case needed: the compiled file in memory (-1: none), and with what. */
+    int module;
+    uint64_t module_bytes;
+    bool is_compiled; /* it is no text */
+    char *key;
+} iron__outside;
+
+/* Reads a file; *o is to be closed also after a failure. IRON_E_ARG. */
+iron_status iron__outside_read(const char *path, iron__outside *o, iron_error *err);
+void iron__outside_deinit(iron__outside *o);
+/* Finds its op, which may be one of those that the files bring. IRON_E_ARG. */
+iron_status iron__outside_resolve(iron__outside *o, const iron__op *const *own, size_t count,
+                                  iron_error *err);
+/* The op that the file brings, to be freed with iron__outside_op_free; NULL: it brings none. The
+ * command runs the op's processes and must outlive it. IRON_E_ARG. */
+iron_status iron__outside_op_create(const char *path, const char *command, iron__op **out,
+                                    iron_error *err);
+void iron__outside_op_free(iron__op *op);
+
 /* The plan: cases (op, size, element type, parameters), devices, and rows, each a contender or a
  * peer with a memory strategy on a device. Making one measures nothing.
  *
@@ -357,7 +481,8 @@ typedef struct iron__race_plan_row {
     size_t case_index, device_index;
     iron__contender contender; /* of a peer: name, idea, passes and elements only */
     const iron_peer *peer;     /* NULL: one of our contenders */
-    char name[80];             /* "atax.cuda.single-pass" */
+    iron__outside *outside;    /* likewise; shared by the rows of a file */
+    char name[96];             /* "atax.cuda.single-pass" */
     iron__gpu_strategy memory; /* IRON_GPU_STRATEGIES on the CPU */
     char reason[240];          /* why it is skipped; "" */
 } iron__race_plan_row;
@@ -367,7 +492,12 @@ typedef const iron__op *(*iron__op_lister)(size_t index);
 
 typedef struct iron__race_plan {
     iron__op_lister op_at;
+    iron__own_data own;
     iron__peers peers;
+    iron__outside *outside; /* room for all, so that rows can point to them */
+    size_t outside_count;
+    iron__op **own_ops; /* that files of the user's bring */
+    size_t own_op_count;
     iron__race_plan_device devices[IRON_PLAN_DEVICES];
     size_t device_count;
     uint64_t host_bytes; /* of the host's memory; 0 unknown */
@@ -375,7 +505,7 @@ typedef struct iron__race_plan {
     size_t case_count, case_room;
     iron__race_plan_row *rows; /* by case, then device, then as listed */
     size_t row_count, row_room;
-    char (*remarks)[320];
+    char (*remarks)[IRON_REMARK_ROOM]; /* "passed over: atax: ...", "unavailable: cuda: ..." */
     size_t remark_count;
 } iron__race_plan;
 
@@ -411,16 +541,49 @@ typedef struct iron__ceiling_sink {
     void *context;
 } iron__ceiling_sink;
 
+/* The ceilings of the host's memory (ceilings_cpu.c). */
+typedef enum iron__cpu_pass {
+    IRON_CPU_READ,
+    IRON_CPU_WRITE,
+    IRON_CPU_COPY,
+    IRON_CPU_TRIAD, /* two arrays are read, one is written */
+    IRON_CPU_PASSES
+} iron__cpu_pass;
+
+/* "read" ...; IRON_CPU_PASSES: there is no such ceiling. */
+iron__cpu_pass iron__cpu_pass_find(const char *name);
+
+typedef struct iron__cpu_ceilings iron__cpu_ceilings;
+
+/* 0 threads: all; 0 bytes: the usual working set. */
+iron_status iron__cpu_ceilings_create(uint32_t threads, uint64_t bytes, iron__cpu_ceilings **out,
+                                      iron_error *err);
+void iron__cpu_ceilings_destroy(iron__cpu_ceilings *c);
+/* Makes the working set, and searches the best ways unless they are known, or anyway. */
+iron_status iron__cpu_ceilings_prepare(iron__cpu_ceilings *c, bool is_new_search, iron_error *err);
+/* Frees the working set until it is prepared again. */
+void iron__cpu_ceilings_release(iron__cpu_ceilings *c);
+/* Prepares, and measures all. */
+iron_status iron__cpu_ceilings_measure(iron__cpu_ceilings *c, bool is_new_search,
+                                       iron__ceiling_sink sink, iron_error *err);
+/* One pass in the best way, once prepared; its time, and all of *what but the samples. */
+double iron__cpu_ceilings_pass(iron__cpu_ceilings *c, iron__cpu_pass pass,
+                               iron__ceiling_samples *what);
+
 /* A device during a race, and what the CPU or a GPU does for it. Problems follow each other on a
  * device. Setting a contender up is what the scope `prepare` measures. */
 typedef struct iron__race_device iron__race_device;
 
 typedef struct iron__race_device_ops {
-    /* Measures the ceilings, only for the sink: on a CPU those of all threads, since one thread
-     * takes as long as everything else. */
-    iron_status (*measure)(const iron__race_plan_device *planned,
-                           const iron_measure_options *options, iron__ceiling_sink sink,
-                           iron_error *err);
+    /* Measures the ceilings for the sink; anew also which ways are the best, where that is kept. */
+    iron_status (*measure)(iron__race_device *device, const iron__race_plan_device *planned,
+                           const iron_measure_options *options, bool is_new_search,
+                           iron__ceiling_sink sink, iron_error *err);
+    /* NULL, or: one ceiling as a contender that takes turns with the others, in the way that was
+     * found the best. Fills in *what except the samples. Between begin and end. */
+    iron_status (*ceiling_open)(iron__race_device *device, const char *name,
+                                iron__ceiling_samples *what, iron__race_contender **out,
+                                iron_error *err);
     /* The plan and the pool outlive the device. */
     iron_status (*open)(const iron__race_plan *plan, size_t index, uint32_t streams,
                         iron__thread_pool *pool, iron__race_device **out, iron_error *err);
@@ -440,6 +603,10 @@ typedef struct iron__race_device_ops {
 
 extern const iron__race_device_ops iron__race_cpu, iron__race_gpu;
 
+/* GB/s that so many threads can at most read of data of this size, wherever it fits: the best of
+ * short reads by one thread, which load does not slow down, times the threads. 0: no memory. */
+double iron__cpu_read_gb_s(uint64_t bytes, uint32_t threads);
+
 /* Implementations begin with this struct. */
 struct iron__race_device {
     const iron__race_device_ops *ops;
@@ -454,6 +621,9 @@ static inline uint64_t iron__problem_bytes(const iron__op_problem *problem, uint
         bytes += problem->inputs[k].bytes;
     return bytes;
 }
+
+/* The case's value on each axis of its op, then the other facts that the op states. */
+iron__params iron__params_of(const iron__case *c);
 
 /* A case as a peer sees it, with pointers to the host's memory. */
 iron_peer_case iron__peer_case(const iron__op_problem *problem, void *output, uint32_t threads);

@@ -4,8 +4,9 @@
  * broke, is new or gone.
  *
  * Two runs of the same program never have the same medians. A row is called slower or faster only
- * if its median moved by more than the threshold, and the two medians' 95 % intervals, widened as
- * below, do not overlap. If only the first holds it is unclear, and a longer race would tell.
+ * if its median moved by more than the threshold, and the two medians' intervals, widened as below,
+ * do not overlap; of fewer than six samples, which have no interval, all must lie apart. If only
+ * the first holds it is unclear, and a longer race would tell.
  *
  * The interval of a median says what other samples of the same minutes would have given. It does
  * not know that the clock rose or another process started in between, so both intervals are widened
@@ -52,13 +53,19 @@ typedef enum change_kind {
     CHANGES
 } change_kind;
 
+/* Samples in ms, and where their median lies, widened by the drift. */
+typedef struct span {
+    size_t count; /* 0: not measured */
+    double median, low, high;
+} span;
+
 typedef struct comparison_row {
     const iron__report_row *of; /* of the new report; of the old one if it is gone */
     iron__scope scope;          /* IRON_SCOPES: the row as a whole */
     change_kind change;
-    double old_ms, new_ms; /* medians; 0: none */
-    double ratio;          /* new / old; 0: unknown */
-    char reason[256];      /* details of broken, new or gone; "" */
+    span old, new;
+    double ratio;     /* of the medians, new / old; 0: unknown */
+    char reason[256]; /* details of broken, new or gone; "" */
 } comparison_row;
 
 typedef struct old_row {
@@ -140,7 +147,7 @@ static const char *read_key(const iron__json *row, iron__report_row *out) {
 static bool read_status(const iron__json *row, iron__row_status *status) {
     const char *text = iron__json_get_text(iron__json_member(row, "status"));
 
-    for (int k = IRON_ROW_OK; text && k <= IRON_ROW_FAILED; k++)
+    for (int k = IRON_ROW_OK; text && k < IRON_ROW_STATUSES; k++)
         if (strcmp(text, iron__row_status_name((iron__row_status)k)) == 0) {
             *status = (iron__row_status)k;
             return true;
@@ -289,11 +296,6 @@ static iron_status old_report_read(const char *path, old_report *out, iron_error
     return status;
 }
 
-typedef struct span {
-    size_t count;
-    double median, low, high;
-} span;
-
 /* Half of the spread of the medians of blocks of samples, in time order. */
 static double drift_of(const double *ms, size_t count) {
     size_t blocks = count / BLOCK_MIN < BLOCKS_MAX ? count / BLOCK_MIN : BLOCKS_MAX;
@@ -312,8 +314,10 @@ static double drift_of(const double *ms, size_t count) {
 static span span_of(const double *ms, size_t count) {
     iron__statistics s = iron__statistics_of(ms, count);
     double drift = drift_of(ms, count);
+    bool has_interval = s.coverage > 0;
 
-    return (span){count, s.median, s.low - drift, s.high + drift};
+    return (span){count, s.median, (has_interval ? s.low : s.min) - drift,
+                  (has_interval ? s.high : s.max) + drift};
 }
 
 static span old_span(const iron__json *samples) {
@@ -365,7 +369,8 @@ static iron_status add_whole(comparison *out, const iron__report_row *of, change
 
 /* Precedes the reason of a row. */
 static const char *status_prefix(iron__row_status status) {
-    static const char *const names[] = {"", "wrong: ", "skipped: ", "failed: "};
+    static const char *const names[IRON_ROW_STATUSES] = {
+        "", "wrong: ", "skipped: ", "failed: ", "implausible: "};
 
     return names[status];
 }
@@ -385,8 +390,8 @@ static iron_status compare_scope(comparison *out, const iron__report_row *now, i
         new = span_of(samples->ms, samples->count);
     if (old.count == 0 && new.count == 0)
         return IRON_OK;
-    row.old_ms = old.median;
-    row.new_ms = new.median;
+    row.old = old;
+    row.new = new;
     if (old.count > 0 && new.count > 0) {
         row.change = change_of(&old, &new, out->threshold_percent / 100);
         row.ratio = old.median > 0 ? new.median / old.median : 0;
@@ -400,7 +405,7 @@ static iron_status compare_scope(comparison *out, const iron__report_row *now, i
  * ignored. */
 static iron_status compare_row(comparison *out, const old_row *old, const iron__report_row *now,
                                iron_error *err) {
-    bool is_broken = now->status == IRON_ROW_WRONG || now->status == IRON_ROW_FAILED;
+    bool is_broken = now->status != IRON_ROW_OK && now->status != IRON_ROW_SKIPPED;
     bool was_ok = old->row.status == IRON_ROW_OK;
 
     if (was_ok && now->status == IRON_ROW_OK) {
@@ -488,34 +493,43 @@ static const char *change_name(change_kind change) {
     return change < CHANGES ? names[change] : "";
 }
 
-static void print_key(const iron__report_row *key, FILE *to) {
-    fprintf(to, "%s.%s.%s", key->op, key->backend, key->contender);
-    if (key->memory[0])
-        fprintf(to, " %s", key->memory);
-    if (key->size[0])
-        fprintf(to, " %s", key->size);
-    if (key->dtype[0])
-        fprintf(to, " %s", key->dtype);
-    if (key->vocab)
-        fprintf(to, " vocab %u", key->vocab);
-    for (size_t k = 0; k < key->params.count; k++)
-        fprintf(to, "%s%s %s", k > 0 || key->vocab ? ", " : " ", key->params.list[k].name,
-                iron__param_text(&key->params.list[k]).text);
-    if (key->device[0])
-        fprintf(to, " on %s", key->device);
+/* What a row is called: "atax.cpu.naive host 4096x4096 f32 on ..." */
+typedef struct row_key {
+    char text[1024];
+} row_key;
+
+static row_key key_of(const iron__report_row *row) {
+    row_key key;
+    size_t room = sizeof key.text;
+
+    snprintf(key.text, room, "%s.%s.%s", row->op, row->backend, row->contender);
+    if (row->memory[0])
+        iron__append(key.text, room, " %s", row->memory);
+    if (row->size[0])
+        iron__append(key.text, room, " %s", row->size);
+    if (row->dtype[0])
+        iron__append(key.text, room, " %s", row->dtype);
+    if (row->vocab)
+        iron__append(key.text, room, " vocab %u", row->vocab);
+    for (size_t k = 0; k < row->params.count; k++)
+        iron__append(key.text, room, "%s%s %s", k > 0 || row->vocab ? ", " : " ",
+                     row->params.list[k].name, iron__param_text(&row->params.list[k]).text);
+    if (row->device[0])
+        iron__append(key.text, room, " on %s", row->device);
+    return key;
 }
 
 static void print_row(const comparison_row *row, FILE *to) {
-    fprintf(to, "%-8s ", change_name(row->change));
-    print_key(row->of, to);
+    fprintf(to, "%-8s %s", change_name(row->change), key_of(row->of).text);
     if (row->scope != IRON_SCOPES) {
         fprintf(to, ", %s:", iron__scope_name(row->scope));
         if (row->change == CHANGE_NEW)
-            fprintf(to, " %.4g ms", row->new_ms);
+            fprintf(to, " %.4g ms of %zu", row->new.median, row->new.count);
         else if (row->change == CHANGE_GONE)
-            fprintf(to, " was %.4g ms", row->old_ms);
+            fprintf(to, " was %.4g ms of %zu", row->old.median, row->old.count);
         else
-            fprintf(to, " %.4g ms -> %.4g ms", row->old_ms, row->new_ms);
+            fprintf(to, " %.4g ms of %zu -> %.4g ms of %zu", row->old.median, row->old.count,
+                    row->new.median, row->new.count);
         if (row->ratio > 0)
             fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
     }
@@ -524,9 +538,10 @@ static void print_row(const comparison_row *row, FILE *to) {
     fputc('\n', to);
 }
 
-/* One line per row and scope, then how many of each change there are:
+/* One line per row and scope, each median with its number of samples, then how many of each change
+ * there are:
  *
- *     slower   atax.cpu.naive 4096x4096 f32, kernel: 10.12 ms -> 11.20 ms, +10.7 %
+ *     slower   atax.cpu.naive 4096x4096 f32, kernel: 10.12 ms of 30 -> 11.20 ms of 20, +10.7 %
  *     broken   atax.cuda.tree pinned 4096x4096 f32 on NVIDIA H200: wrong: kernel: y[3] is 0
  *     against old.json: 41 same, 1 slower, 1 broken (threshold 5 %) */
 static void comparison_print(const comparison *c, FILE *to) {
@@ -553,15 +568,71 @@ iron_status iron_arena_compare_check(const char *path, iron_error *err) {
     return IRON_OK;
 }
 
-iron_status iron_arena_compare(const iron_arena *arena, const char *path, double threshold_percent,
+static void put_span(iron_json_writer *j, const char *name, const span *of) {
+    if (of->count == 0) {
+        iron_json_null(j, name);
+        return;
+    }
+    iron_json_open(j, name, '{');
+    iron_json_real(j, "median_ms", of->median);
+    iron_json_real(j, "low_ms", of->low);
+    iron_json_real(j, "high_ms", of->high);
+    iron_json_number(j, "count", of->count);
+    iron_json_close(j, '}');
+}
+
+/* The comparison for the page of the report, as JSON that may stand in HTML; NULL if memory ran
+ * out. A row of the new report is named by its place in there, one that is gone by its text. */
+static char *comparison_text(const comparison *c, const iron__report *now) {
+    iron_json_writer j = {.is_html = true};
+    char *text = NULL;
+    size_t bytes = 0;
+
+    j.to = open_memstream(&text, &bytes);
+    if (!j.to)
+        return NULL;
+    iron_json_open(&j, NULL, '{');
+    iron_json_text(&j, "path", c->path);
+    iron_json_real(&j, "threshold_percent", c->threshold_percent);
+    iron_json_open(&j, "rows", '[');
+    for (const comparison_row *row = c->rows; row < c->rows + c->row_count; row++) {
+        bool is_now = row->of >= now->rows && row->of < now->rows + now->row_count;
+
+        iron_json_open(&j, NULL, '{');
+        if (is_now)
+            iron_json_number(&j, "row", (uint64_t)(row->of - now->rows));
+        else
+            iron_json_null(&j, "row");
+        iron_json_text(&j, "key", key_of(row->of).text);
+        iron_json_text(&j, "scope", row->scope == IRON_SCOPES ? "" : iron__scope_name(row->scope));
+        iron_json_text(&j, "change", change_name(row->change));
+        put_span(&j, "old", &row->old);
+        put_span(&j, "new", &row->new);
+        iron_json_text(&j, "reason", row->reason);
+        iron_json_close(&j, '}');
+    }
+    iron_json_close(&j, ']');
+    iron_json_close(&j, '}');
+    iron_json_end(&j);
+    if (fclose(j.to) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+iron_status iron_arena_compare(iron_arena *arena, const char *path, double threshold_percent,
                                iron_error *err) {
     comparison c;
     size_t slower;
 
     IRON_TRY(compare_reports(path, &arena->report, threshold_percent, &c, err));
     comparison_print(&c, stdout);
+    free(arena->report.comparison);
+    arena->report.comparison = comparison_text(&c, &arena->report);
     slower = c.slower_count;
     comparison_deinit(&c);
+    IRON_FAIL_IF(!arena->report.comparison, err, IRON_E_NOMEM, "out of memory for a comparison");
     IRON_FAIL_IF(slower > 0, err, IRON_E_MISMATCH, "%zu slower than in %.120s", slower, path);
     return IRON_OK;
 }

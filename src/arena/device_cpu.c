@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * device_cpu.c: the CPU in a race: the bandwidth of the host's memory, and contenders and peers
- * that run on its threads.
+ * device_cpu.c: the CPU in a race: contenders and peers that run on its threads.
  *
- * Ceilings: one thread and all, reading, writing, copying. The working set is at least four times
- * the last-level cache. Each thread first touches the part that it will use. A pass goes over all
- * of it; the figure is the median of several, after one that is not counted. Reading means that
- * every byte reaches a register (an XOR keeps the compiler from removing the loads). Nothing is
- * computed that a memory-bound kernel would not have to do, so a kernel's share of these figures is
- * its share of what is possible.
+ * Their inputs stay where the problem made them; output and scratch are their own. They are timed
+ * with the monotonic clock, around whole passes. Before cold samples a buffer of twice the
+ * last-level cache is read. (Writing it would not do: stores that bypass the cache evict nothing.)
  *
- * Contenders: their inputs stay where the problem made them; output and scratch are their own. They
- * are timed with the monotonic clock, around whole passes. Before cold samples a buffer of twice
- * the last-level cache is read. (Writing it would not do: stores that bypass the cache evict
- * nothing.)
+ * The ceilings (ceilings_cpu.c) are passes over a working set that stays allocated for the race, so
+ * that they can take turns with the contenders; where a problem needs the memory, it is released.
  */
 #include "arena/arena_internal.h"
 #include "core/clock.h"
@@ -24,191 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <emmintrin.h>
-#endif
-
-#define PASSES     9u
-#define BUFFER_MIN (UINT64_C(512) << 20)
-#define BUFFER_MAX (UINT64_C(8) << 30)
-
-/* Threads take pieces of this size; big enough for the prefetchers, small enough to balance. */
 #define PIECE_BYTES ((size_t)1 << 20)
-
-/* 16 bytes, the widest that every 64-bit processor has; wider ones read DRAM no faster. */
-typedef uint64_t vector __attribute__((vector_size(16)));
-
-/* Loads in flight: independent XORs, so that none waits for another. */
-#define CHAINS 8u
-
-/* Without prefetching into the second-level cache, reading is a sixth slower on a Neoverse V1 and a
- * third slower on a Xeon: a ceiling has to use the tricks of the contenders that are compared with
- * it. */
-#define PREFETCH_BYTES 32768
-#define LINE_BYTES     64
-
-typedef struct work {
-    char *from, *to; /* to: the second half, for copies */
-    size_t bytes;    /* read or written by a pass */
-    uint64_t result; /* of reading, XORed over the pieces */
-} work;
-
-/* Prefetches what one step of the loops below will read later. */
-static inline void prefetch(const vector *at) {
-    for (size_t k = 0; k < CHAINS * sizeof(vector); k += LINE_BYTES)
-        __builtin_prefetch((const char *)at + PREFETCH_BYTES + k, 0, 2);
-}
-
-static void read_piece(void *context, size_t index) {
-    work *w = context;
-    const vector *at = (const vector *)(const void *)(w->from + index * PIECE_BYTES);
-    vector x[CHAINS] = {0};
-
-    for (size_t k = 0; k < PIECE_BYTES / sizeof(vector); k += CHAINS) {
-        prefetch(at + k);
-        for (size_t chain = 0; chain < CHAINS; chain++)
-            x[chain] ^= at[k + chain];
-    }
-    for (size_t chain = 1; chain < CHAINS; chain++)
-        x[0] ^= x[chain];
-    __atomic_fetch_xor(&w->result, x[0][0] ^ x[0][1], __ATOMIC_RELAXED);
-}
-
-/* A store that does not read the line first, where the instruction set has one. */
-static inline void stream(vector *to, vector value) {
-#if defined(__x86_64__)
-    _mm_stream_si128((__m128i *)(void *)to, (__m128i)value);
-#else
-    *to = value;
-#endif
-}
-
-static void write_piece(void *context, size_t index) {
-    work *w = context;
-    vector *at = (vector *)(void *)(w->from + index * PIECE_BYTES);
-    vector value = {index, index};
-
-    for (size_t k = 0; k < PIECE_BYTES / sizeof(vector); k += CHAINS)
-        for (size_t chain = 0; chain < CHAINS; chain++)
-            stream(&at[k + chain], value);
-}
-
-/* Reads or writes all of `bytes`, a multiple of 1 MiB, aligned to 16, once. */
-static void run_pass(iron__thread_pool *pool, iron__task task, void *data, size_t bytes) {
-    work w = {.from = data, .bytes = bytes};
-
-    iron__thread_pool_run(pool, task, &w, bytes / PIECE_BYTES);
-}
-
-static void copy_piece(void *context, size_t index) {
-    work *w = context;
-    const vector *from = (const vector *)(const void *)(w->from + index * PIECE_BYTES);
-    vector *to = (vector *)(void *)(w->to + index * PIECE_BYTES);
-
-    for (size_t k = 0; k < PIECE_BYTES / sizeof(vector); k += CHAINS) {
-        prefetch(from + k);
-        for (size_t chain = 0; chain < CHAINS; chain++)
-            stream(&to[k + chain], from[k + chain]);
-    }
-}
-
-static uint64_t choose_bytes(const iron_measure_options *options) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-    uint64_t bytes = options->buffer_bytes;
-
-    if (bytes == 0) {
-        iron_cpu_describe(&cpu, NULL);
-        bytes = 4 * iron__cpu_last_cache_bytes();
-        bytes = bytes < BUFFER_MIN ? BUFFER_MIN : bytes > BUFFER_MAX ? BUFFER_MAX : bytes;
-        if (bytes > cpu.memory_bytes / 4)
-            bytes = cpu.memory_bytes / 4;
-    }
-    return (bytes + 2 * PIECE_BYTES - 1) / (2 * PIECE_BYTES) * (2 * PIECE_BYTES);
-}
-
-typedef struct measurement {
-    const iron_measure_options *options;
-    iron__ceiling_sink sink;
-    iron__thread_pool *pools[2]; /* one thread, all threads */
-    char *buffer;
-    size_t bytes;
-    unsigned done;
-} measurement;
-
-static iron_status measure(measurement *m, const char *name, iron__task task, iron_ceiling *out,
-                           iron_error *err) {
-    const iron_measure_options *o = m->options;
-    bool is_copy = task == copy_piece;
-    double *rates[2] = {&out->one_thread_gb_s, &out->all_threads_gb_s};
-    size_t half = m->bytes / 2, bytes = is_copy ? half : m->bytes;
-    iron__ceiling_samples samples = {name, "", (double)(is_copy ? 2 * bytes : bytes), NULL, PASSES};
-
-    for (int k = m->sink.add ? 1 : 0; k < 2; k++) {
-        work w = {m->buffer, m->buffer + half, bytes, 0};
-        double ms[PASSES];
-
-        iron__thread_pool_run(m->pools[k], task, &w, bytes / PIECE_BYTES); /* is not counted */
-        for (unsigned pass = 0; pass < PASSES; pass++) {
-            uint64_t start = iron__clock_ns();
-
-            iron__thread_pool_run(m->pools[k], task, &w, bytes / PIECE_BYTES);
-            ms[pass] = (double)(iron__clock_ns() - start) * 1e-6;
-        }
-        *rates[k] = samples.bytes / iron__statistics_of(ms, PASSES).median * 1e-6;
-        samples.ms = ms;
-        if (m->sink.add)
-            m->sink.add(m->sink.context, &samples);
-        m->done++;
-        IRON_FAIL_IF(o->progress && o->progress(o->context, m->done, m->sink.add ? 3 : 6), err,
-                     IRON_E_CANCELLED, "cancelled while measuring");
-    }
-    return IRON_OK;
-}
-
-static iron_status measure_all(measurement *m, iron_ceilings *out, iron_error *err) {
-    run_pass(m->pools[1], write_piece, m->buffer, m->bytes);
-    IRON_TRY(measure(m, "read", read_piece, &out->read, err));
-    IRON_TRY(measure(m, "write", write_piece, &out->write, err));
-    return measure(m, "copy", copy_piece, &out->copy, err);
-}
-
-/* With a sink only all threads are measured: one thread takes as long as everything else. */
-static iron_status measure_cpu(const iron_measure_options *options, iron__ceiling_sink sink,
-                               iron_ceilings *out, iron_error *err) {
-    uint32_t threads = options->threads ? options->threads : iron__cpu_threads();
-    measurement m = {.options = options, .sink = sink, .bytes = (size_t)choose_bytes(options)};
-    iron_status status;
-
-    IRON_FAIL_IF(threads > IRON_THREADS_MAX, err, IRON_E_ARG,
-                 "threads is %u; it must be at most %u", threads, IRON_THREADS_MAX);
-    *out = (iron_ceilings){.threads = threads, .passes = PASSES, .buffer_bytes = m.bytes};
-    m.buffer = iron__allocate_large(m.bytes, err);
-    if (!m.buffer)
-        return IRON_E_NOMEM;
-    status = iron__thread_pool_create(1, iron__allocator_default(), &m.pools[0], err);
-    if (status == IRON_OK)
-        status = iron__thread_pool_create(threads, iron__allocator_default(), &m.pools[1], err);
-    if (status == IRON_OK)
-        status = measure_all(&m, out, err);
-    iron__thread_pool_destroy(m.pools[1]);
-    iron__thread_pool_destroy(m.pools[0]);
-    iron__release_large(m.buffer, m.bytes);
-    return status;
-}
-
-iron_status iron_measure_ceilings(const iron_measure_options *options, iron_ceilings *out,
-                                  iron_error *err) {
-    return measure_cpu(options, (iron__ceiling_sink){0}, out, err);
-}
-
-static iron_status measure_planned(const iron__race_plan_device *planned,
-                                   const iron_measure_options *options, iron__ceiling_sink sink,
-                                   iron_error *err) {
-    iron_ceilings ceilings;
-
-    (void)planned;
-    return measure_cpu(options, sink, &ceilings, err);
-}
 
 /* What the CPU provides to its contenders. */
 typedef struct cpu_device {
@@ -219,6 +29,7 @@ typedef struct cpu_device {
     size_t flush_bytes;               /* whole pieces, twice the last-level cache */
     uint64_t host_bytes;              /* of the host's memory; 0 unknown */
     uint64_t used_bytes;              /* of it, by the problem and all its contenders at once */
+    iron__cpu_ceilings *ceilings;
 } cpu_device;
 
 typedef struct cpu_contender {
@@ -244,16 +55,24 @@ static iron_status run_once(cpu_contender *c, iron_error *err) {
     return IRON_OK;
 }
 
+/* A piece of what empties the caches: a byte of every line. */
+static void read_piece(void *context, size_t index) {
+    const volatile char *at = (const char *)context + index * PIECE_BYTES;
+
+    for (size_t k = 0; k < PIECE_BYTES; k += IRON_CACHE_LINE)
+        (void)at[k];
+}
+
 /* Reads what empties the caches: twice, since recently used lines survive the first. */
 static iron_status flush_caches(cpu_device *d, iron_error *err) {
     if (!d->flush) {
         d->flush = iron__allocate_large(d->flush_bytes, err);
         if (!d->flush)
             return IRON_E_NOMEM;
-        run_pass(d->pool, write_piece, d->flush, d->flush_bytes); /* makes the pages real */
+        memset(d->flush, 1, d->flush_bytes); /* makes the pages real */
     }
     for (int k = 0; k < 2; k++)
-        run_pass(d->pool, read_piece, d->flush, d->flush_bytes);
+        iron__thread_pool_run(d->pool, read_piece, d->flush, d->flush_bytes / PIECE_BYTES);
     return IRON_OK;
 }
 
@@ -385,6 +204,7 @@ static void close_device(iron__race_device *base) {
     cpu_device *d = (cpu_device *)base;
 
     iron__release_large(d->flush, d->flush_bytes);
+    iron__cpu_ceilings_destroy(d->ceilings);
     iron__thread_pool_destroy(d->single);
     free(d);
 }
@@ -417,12 +237,72 @@ static iron_status begin_problem(iron__race_device *base, const iron__op_problem
     (void)err;
     d->problem = problem;
     d->used_bytes = iron__problem_bytes(problem, 1); /* the answer that is checked */
+    if (d->ceilings && d->host_bytes && d->used_bytes > d->host_bytes / 4)
+        iron__cpu_ceilings_release(d->ceilings);
     return IRON_OK;
 }
 
 static void end_problem(iron__race_device *base) { ((cpu_device *)base)->problem = NULL; }
 
-const iron__race_device_ops iron__race_cpu = {.measure = measure_planned,
+static iron_status measure(iron__race_device *base, const iron__race_plan_device *planned,
+                           const iron_measure_options *options, bool is_new_search,
+                           iron__ceiling_sink sink, iron_error *err) {
+    cpu_device *d = (cpu_device *)base;
+
+    (void)planned;
+    if (!d->ceilings)
+        IRON_TRY(
+            iron__cpu_ceilings_create(options->threads, options->buffer_bytes, &d->ceilings, err));
+    return iron__cpu_ceilings_measure(d->ceilings, is_new_search, sink, err);
+}
+
+/* A ceiling that races: a pass is one of its own. */
+typedef struct ceiling_contender {
+    iron__race_contender base;
+    iron__cpu_ceilings *ceilings;
+    iron__cpu_pass pass;
+} ceiling_contender;
+
+static iron_status time_ceiling(iron__race_contender *base, iron__scope scope, bool is_cold,
+                                uint32_t passes, double *ms, iron_error *err) {
+    const ceiling_contender *c = (const ceiling_contender *)base;
+    iron__ceiling_samples what;
+
+    (void)scope;
+    (void)is_cold;
+    (void)err;
+    *ms = 0;
+    for (uint32_t k = 0; k < passes; k++)
+        *ms += iron__cpu_ceilings_pass(c->ceilings, c->pass, &what) / passes;
+    return IRON_OK;
+}
+
+static void close_ceiling(iron__race_contender *base) { free(base); }
+
+static iron_status open_ceiling(iron__race_device *base, const char *name,
+                                iron__ceiling_samples *what, iron__race_contender **out,
+                                iron_error *err) {
+    static const iron__race_contender_ops ops = {time_ceiling, NULL, close_ceiling};
+    const cpu_device *d = (const cpu_device *)base;
+    ceiling_contender *c;
+
+    *out = NULL;
+    IRON_FAIL_IF(d->host_bytes && d->used_bytes > d->host_bytes / 4, err, IRON_E_UNSUPPORTED,
+                 "the problem needs the memory");
+    IRON_TRY(iron__cpu_ceilings_prepare(d->ceilings, false, err));
+    c = calloc(1, sizeof *c);
+    if (!c)
+        return iron__no_memory(err, "a contender");
+    *c = (ceiling_contender){{.ops = &ops, .scopes = IRON_BIT(IRON_SCOPE_KERNEL), .passes_max = 1},
+                             d->ceilings,
+                             iron__cpu_pass_find(name)};
+    iron__cpu_ceilings_pass(c->ceilings, c->pass, what);
+    *out = &c->base;
+    return IRON_OK;
+}
+
+const iron__race_device_ops iron__race_cpu = {.measure = measure,
+                                              .ceiling_open = open_ceiling,
                                               .open = open_device,
                                               .close = close_device,
                                               .begin = begin_problem,

@@ -598,11 +598,14 @@ iron_status iron_measure_device(const char *backend, uint32_t device,
     return measure_gpu(index, device, options, (iron__ceiling_sink){0}, out, err);
 }
 
-static iron_status measure_planned(const iron__race_plan_device *planned,
-                                   const iron_measure_options *options, iron__ceiling_sink sink,
-                                   iron_error *err) {
+/* All ways are tried each time. */
+static iron_status measure_planned(iron__race_device *device, const iron__race_plan_device *planned,
+                                   const iron_measure_options *options, bool is_new_search,
+                                   iron__ceiling_sink sink, iron_error *err) {
     iron_device_ceilings ceilings;
 
+    (void)device;
+    (void)is_new_search;
     return measure_gpu(planned->gpu_backend, planned->index, options, sink, &ceilings, err);
 }
 

@@ -14,9 +14,9 @@
  * from them.
  *
  * The page needs no network: web/report/, embedded when iron was built, with the document where the
- * page wants its data, and a second document with the texts of the ops. Both go into <script
- * type="application/json">, which a browser reads up to the first `</script`: the writer leaves no
- * `<` in them, so no name and no reason can end one.
+ * page wants its data, a second one with the texts of the ops and, after a comparison, a third one
+ * (compare.c). They go into <script type="application/json">, which a browser reads up to the first
+ * `</script`: the writer leaves no `<` in them, so no name and no reason can end one.
  *
  * Names of devices come from drivers, reasons from drivers and compilers: both may contain line
  * breaks and terminal sequences. Table and Markdown pass them through plain(); CSV keeps them whole
@@ -340,15 +340,21 @@ static void put_figures(iron_json_writer *j, const iron__report_scope *scope) {
     iron_json_real(j, "mean_ms", times->mean);
     iron_json_real(j, "min_ms", times->min);
     iron_json_real(j, "p95_ms", times->p95);
-    iron_json_real(j, "noise_percent", times->noise_percent);
+    if (times->count > 1)
+        iron_json_real(j, "noise_percent", times->noise_percent);
+    else
+        iron_json_null(j, "noise_percent");
     put_known(j, "gb_s", scope->gb_s);
     put_known(j, "percent_of_ceiling", scope->percent_of_ceiling);
     iron_json_open(j, "samples", '[');
     for (uint32_t k = 0; s && k < s->count; k++)
         iron_json_real(j, NULL, s->ms[k]);
     iron_json_close(j, ']');
-    iron_json_real(j, "low_ms", times->low);
-    iron_json_real(j, "high_ms", times->high);
+    put_known(j, "low_ms", times->low); /* there is no interval below six samples */
+    put_known(j, "high_ms", times->high);
+    put_known(j, "coverage_percent", 100 * times->coverage);
+    iron_json_real(j, "max_ms", times->max);
+    iron_json_number(j, "count", times->count);
     iron_json_text(j, "stopped_by", s ? stop_name(s->stop) : "");
     iron_json_number(j, "passes", s ? s->passes : 0);
     iron_json_number(j, "dropped", s ? s->dropped : 0);
@@ -440,6 +446,30 @@ static void put_kernels(iron_json_writer *j, const iron__kernels *kernels) {
     iron_json_close(j, ']');
 }
 
+static void put_energy(iron_json_writer *j, const iron__energy *e) {
+    const iron__gpu_clocks *c = &e->clocks;
+
+    if (e->source) {
+        iron_json_open(j, "energy", '{');
+        iron_json_real(j, "joules_per_gb", e->joules_per_gb);
+        iron_json_real(j, "watts", e->watts);
+        iron_json_text(j, "source", e->source);
+        iron_json_close(j, '}');
+    } else {
+        iron_json_null(j, "energy");
+    }
+    if (c->core_mhz || c->memory_mhz) {
+        iron_json_open(j, "clocks", '{');
+        put_known(j, "core_mhz", c->core_mhz);
+        put_known(j, "memory_mhz", c->memory_mhz);
+        put_known(j, "celsius", c->celsius);
+        iron_json_text(j, "reasons", c->reasons);
+        iron_json_close(j, '}');
+    } else {
+        iron_json_null(j, "clocks");
+    }
+}
+
 static void put_row(iron_json_writer *j, const iron__report_row *row) {
     iron_json_open(j, NULL, '{');
     iron_json_text(j, "op", row->op);
@@ -463,7 +493,10 @@ static void put_row(iron_json_writer *j, const iron__report_row *row) {
     put_known(j, "rank", row->rank);
     put_known(j, "operations", row->operations);
     put_known(j, "passes", row->passes);
+    iron_json_bool(j, "outside", row->is_outside);
+    iron_json_bool(j, "above_ceiling", row->is_above_ceiling);
     put_kernels(j, row->kernels);
+    put_energy(j, &row->energy);
     iron_json_close(j, '}');
 }
 
@@ -484,6 +517,7 @@ static void put_device(iron_json_writer *j, const iron__report_device *device) {
     put_known(j, "memory_mhz", device->memory_clock);
     iron_json_close(j, '}');
     iron_json_text(j, "throttle", device->throttle);
+    put_known(j, "celsius", device->celsius);
     iron_json_close(j, '}');
 }
 
@@ -504,6 +538,12 @@ static void put_host(iron_json_writer *j, const iron__report *report) {
     iron_json_text(j, "date", host->date);
     iron_json_text(j, "command", report->command);
     iron_json_real(j, "seconds", report->seconds);
+    iron_json_real(j, "ceiling_seconds", report->ceiling_seconds);
+    iron_json_real(j, "race_seconds", report->race_seconds);
+    iron_json_open(j, "remarks", '[');
+    for (size_t k = 0; k < report->remark_count; k++)
+        iron_json_text(j, NULL, report->remarks[k]);
+    iron_json_close(j, ']');
     iron_json_close(j, '}');
 }
 
@@ -525,6 +565,9 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
         iron_json_text(j, "name", c->name);
         iron_json_text(j, "shape", c->shape);
         iron_json_number(j, "bytes", c->bytes);
+        iron_json_number(j, "measurements", c->measurements);
+        iron_json_real(j, "low_gb_s", c->low_gb_s);
+        put_known(j, "peak_gb_s", c->peak_gb_s);
         put_figures(j, &c->figures);
         iron_json_close(j, '}');
     }
@@ -533,6 +576,16 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
     for (size_t k = 0; k < report->row_count; k++)
         put_row(j, &report->rows[k]);
     iron_json_close(j, ']');
+    if (report->own) {
+        iron_json_open(j, "data", '{');
+        iron_json_text(j, "file", report->own->file);
+        iron_json_text(j, "dtype", iron__element_name(report->own->data.element));
+        iron_json_number(j, "tokens", report->own->data.count);
+        iron_json_number(j, "file_tokens", report->own->total);
+        iron_json_close(j, '}');
+    } else {
+        iron_json_null(j, "data");
+    }
     iron_json_close(j, '}');
 }
 
@@ -547,26 +600,32 @@ static void print_json(const iron__report *report, FILE *to) {
 extern const char iron__report_page[];
 
 static void print_html(const iron__report *report, FILE *to) {
-    static const char data_mark[] = "{{data}}", ops_mark[] = "{{ops}}";
-    const char *data = strstr(iron__report_page, data_mark);
-    const char *ops = data ? strstr(data, ops_mark) : NULL, *between;
-    iron_json_writer j = {.to = to, .is_html = true};
+    static const char *const marks[] = {"{{data}}", "{{ops}}", "{{comparison}}"};
+    const char *at = iron__report_page;
 
-    if (!ops) /* the build checks this */
-        return;
-    fwrite(iron__report_page, 1, (size_t)(data - iron__report_page), to);
-    put_document(report, &j);
-    between = data + sizeof data_mark - 1;
-    fwrite(between, 1, (size_t)(ops - between), to);
-    j = (iron_json_writer){.to = to, .is_html = true};
-    put_ops(&j, report->ops, report->op_count);
-    fputs(ops + sizeof ops_mark - 1, to);
+    for (size_t k = 0; k < sizeof marks / sizeof marks[0]; k++) {
+        const char *mark = strstr(at, marks[k]);
+        iron_json_writer j = {.to = to, .is_html = true};
+
+        if (!mark) /* the build checks this */
+            return;
+        fwrite(at, 1, (size_t)(mark - at), to);
+        at = mark + strlen(marks[k]);
+        if (k == 0)
+            put_document(report, &j);
+        else if (k == 1)
+            put_ops(&j, report->ops, report->op_count);
+        else
+            fputs(report->comparison ? report->comparison : "null", to);
+    }
+    fputs(at, to);
 }
 
 #define BAR_CELLS     8 /* as many as in bar()'s text */
 #define NAME_MIN      12
 #define PEER_MARK     '*'
 #define RESIDENT_MARK '~'
+#define ABOVE_MARK    '^'
 
 /* A short text by value, so that it can be made in an argument list. Twice as long as a reason: a
  * reason still fits with every character escaped. */
@@ -699,6 +758,20 @@ static short_text device_text(const iron__report_device *d) {
     if (d->clock_max)
         iron__append(w.text, sizeof w.text, ", %u to %u MHz%s%s", d->clock_min, d->clock_max,
                      d->throttle[0] ? ", throttled: " : "", d->throttle);
+    if (d->celsius)
+        iron__append(w.text, sizeof w.text, ", up to %u °C", d->celsius);
+    return w;
+}
+
+/* "data corpus.bin: the first 1000 of 2000 tokens, u16" */
+static short_text data_text(const iron__own_data *own) {
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "data %.200s: ", own->file);
+    if (own->data.count < own->total)
+        iron__append(w.text, sizeof w.text, "the first %" PRIu64 " of ", own->data.count);
+    iron__append(w.text, sizeof w.text, "%" PRIu64 " tokens, %s", own->total,
+                 iron__element_name(own->data.element));
     return w;
 }
 
@@ -706,7 +779,7 @@ static short_text device_text(const iron__report_device *d) {
  * memory, and the fastest way to it. */
 static bool group_has_ceiling(const iron__report *report, size_t first, size_t end,
                               const iron__report_ceiling *ceiling) {
-    static const char *const shown[] = {"read", "write", "copy", "to_device_pinned"};
+    static const char *const shown[] = {"read", "write", "copy", "triad", "to_device_pinned"};
     bool is_shown = false;
 
     for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++)
@@ -752,7 +825,9 @@ typedef enum column_id {
     COLUMN_PREPARE,
     COLUMN_SPEEDUP,
     COLUMN_NOISE,
+    COLUMN_SPREAD,
     COLUMN_SAMPLES,
+    COLUMN_ENERGY,
     COLUMN_REGISTERS, /* these four: of the main kernel */
     COLUMN_LOCAL,
     COLUMN_SPILL,
@@ -797,7 +872,9 @@ static const struct {
     [COLUMN_PREPARE] = {"prep ms", 8, "prepare ms"},
     [COLUMN_SPEEDUP] = {"speedup", 8, "speedup"},
     [COLUMN_NOISE] = {"noise", 6, "noise"},
+    [COLUMN_SPREAD] = {"median within", 14, "median within, ms"},
     [COLUMN_SAMPLES] = {"runs", 6, "samples"},
+    [COLUMN_ENERGY] = {"GB/J", 6, "GB/s per W"},
     [COLUMN_REGISTERS] = {"regs", 5, "registers"},
     [COLUMN_LOCAL] = {"local", 6, "local bytes"},
     [COLUMN_SPILL] = {"spill", 6, "spill bytes"},
@@ -828,6 +905,19 @@ static short_text kernel_figure_text(double value) {
     return w;
 }
 
+/* "12.31-12.52": the median's interval; "(12.2-19.7)": all samples, where they are too few for one;
+ * "" for one sample. */
+static short_text spread_text(const iron__statistics *times) {
+    bool has_interval = times->coverage > 0;
+    short_text w = {""};
+
+    if (times->count > 1)
+        snprintf(w.text, sizeof w.text, has_interval ? "%.20s-%.20s" : "(%.20s-%.20s)",
+                 figure(has_interval ? times->low : times->min).text,
+                 figure(has_interval ? times->high : times->max).text);
+    return w;
+}
+
 /* What a line has in a column; "" if nothing. */
 static short_text cell(const line *of, column_id column) {
     const iron__report_scope *s = of->scopes[IRON_SCOPE_KERNEL];
@@ -841,7 +931,9 @@ static short_text cell(const line *of, column_id column) {
         if (of->row)
             snprintf(w.text, sizeof w.text, "%2u%c%c", of->row->rank,
                      of->row->is_peer ? PEER_MARK : ' ',
-                     of->row->is_cache_resident ? RESIDENT_MARK : ' ');
+                     of->row->is_cache_resident  ? RESIDENT_MARK
+                     : of->row->is_above_ceiling ? ABOVE_MARK
+                                                 : ' ');
         return w;
     case COLUMN_NAME:
         return of->name;
@@ -864,15 +956,21 @@ static short_text cell(const line *of, column_id column) {
     case COLUMN_SPEEDUP:
         return figure_of(speedup, speedup < 10 ? 2 : speedup < 100 ? 1 : 0, "x");
     case COLUMN_NOISE:
-        if (s && s->warm.count > 0) /* 0 is a figure, too */
+        if (s && s->warm.count > 1) /* 0 is a figure, too */
             snprintf(w.text, sizeof w.text, "%.*f%%", s->warm.noise_percent < 10 ? 1 : 0,
                      s->warm.noise_percent);
         return w;
+    case COLUMN_SPREAD:
+        return s ? spread_text(&s->warm) : w;
     case COLUMN_SAMPLES: /* "40p": forty samples, stopped by precision */
         if (s && s->warm.count > 0)
             snprintf(w.text, sizeof w.text, "%zu%.1s", s->warm.count,
                      s->samples ? stop_name(s->samples->stop) : "");
+        if (s && s->samples && s->samples->dropped > 0)
+            iron__append(w.text, sizeof w.text, "-%u", s->samples->dropped);
         return w;
+    case COLUMN_ENERGY:
+        return figure(of->row && of->row->energy.source ? 1 / of->row->energy.joules_per_gb : 0);
     case COLUMN_REGISTERS:
         return kernel_figure_text(kernel.registers);
     case COLUMN_LOCAL:
@@ -887,10 +985,11 @@ static short_text cell(const line *of, column_id column) {
     return w;
 }
 
+/* Not the number of samples: without it no figure can be judged. */
 static const column_id drop_order[] = {
-    COLUMN_LOCAL,      COLUMN_SPILL,   COLUMN_REGISTERS, COLUMN_OCCUPANCY, COLUMN_PREPARE,
-    COLUMN_TRANSFER,   COLUMN_SAMPLES, COLUMN_NOISE,     COLUMN_BAR,       COLUMN_COLD,
-    COLUMN_END_TO_END, COLUMN_SPEEDUP, COLUMN_PERCENT,
+    COLUMN_SPREAD, COLUMN_LOCAL,      COLUMN_SPILL,    COLUMN_REGISTERS, COLUMN_OCCUPANCY,
+    COLUMN_ENERGY, COLUMN_PREPARE,    COLUMN_TRANSFER, COLUMN_BAR,       COLUMN_NOISE,
+    COLUMN_COLD,   COLUMN_END_TO_END, COLUMN_SPEEDUP,  COLUMN_PERCENT,
 };
 
 static line line_of_row(const iron__report_row *row) {
@@ -1048,6 +1147,26 @@ static void put_sentence(const layout *l, const char *text) {
     fputc('\n', l->to);
 }
 
+/* "58.1 to 64.8 GB/s in 9 measurements; datasheet 4800" */
+static short_text band_text(const iron__report_ceiling *c) {
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "%.20s to %.20s GB/s in %u measurement%s%s%.20s",
+             figure(c->low_gb_s).text, figure(c->figures.gb_s).text, c->measurements,
+             c->measurements == 1 ? "" : "s", c->peak_gb_s > 0 ? "; datasheet " : "",
+             figure(c->peak_gb_s).text);
+    return w;
+}
+
+/* "cpu ceiling read: 58.1 to 64.8 GB/s in 9 measurements (512-bit, ...)" */
+static short_text ceiling_text(const iron__report_ceiling *c) {
+    short_text w;
+
+    snprintf(w.text, sizeof w.text, "%s%s ceiling %s: %.200s (%s)", c->backend,
+             device_number(c->device), c->name, band_text(c).text, c->shape);
+    return w;
+}
+
 static void put_table_machine(const layout *l, const iron__report *report) {
     const iron__report_host *host = &report->host;
     short_text w;
@@ -1057,17 +1176,24 @@ static void put_table_machine(const layout *l, const iron__report *report) {
     put_sentence(l, w.text);
     for (size_t k = 0; k < report->device_count; k++)
         put_sentence(l, device_text(&report->devices[k]).text);
+    if (report->own)
+        put_sentence(l, data_text(report->own).text);
+    for (size_t k = 0; k < report->ceiling_count; k++)
+        if (report->ceilings[k].measurements > 1 || report->ceilings[k].peak_gb_s > 0)
+            put_sentence(l, ceiling_text(&report->ceilings[k]).text);
 }
 
 /* A row without figures: name, status, reason. */
 static void put_verdict(const layout *l, const iron__report_row *row) {
-    bool is_wrong = row->status == IRON_ROW_WRONG;
+    static const char *const words[IRON_ROW_STATUSES] = {[IRON_ROW_WRONG] = "WRONG:",
+                                                         [IRON_ROW_IMPLAUSIBLE] = "IMPLAUSIBLE:",
+                                                         [IRON_ROW_FAILED] = "FAILED:"};
     int at = 4;
 
     fputs("   !", l->to);
-    begin_colour(l, is_wrong ? COLOUR_RED : COLOUR_YELLOW);
+    begin_colour(l, row->status == IRON_ROW_FAILED ? COLOUR_YELLOW : COLOUR_RED);
     put_text(l, row_name(row).text, 5, &at);
-    put_text(l, is_wrong ? "WRONG:" : "FAILED:", 5, &at);
+    put_text(l, words[row->status], 5, &at);
     put_text(l, plain(row->reason, "").text, 7, &at);
     end_colour(l);
     fputc('\n', l->to);
@@ -1156,23 +1282,35 @@ static void put_skipped(const layout *l, const iron__report *report) {
     }
 }
 
+/* Ops that the race passed over; devices that are unavailable are above the tables. */
+static void put_passed_over(const layout *l, const iron__report *report) {
+    for (size_t k = 0; k < report->remark_count; k++)
+        if (strncmp(report->remarks[k], "unavailable", strlen("unavailable")) != 0)
+            put_sentence(l, report->remarks[k]);
+}
+
 static void put_legend(const layout *l, const iron__report *report) {
     static const struct {
         column_id column;
         const char *text;
     } columns[] = {
         {COLUMN_COLD, "cold: GB/s with empty caches."},
-        {COLUMN_SAMPLES, "runs: stopped by p precision, t time, r number of runs."},
+        {COLUMN_SPREAD, "median within: its interval in ms, of 95 % coverage or more; in "
+                        "parentheses the range of fewer than six samples."},
+        {COLUMN_SAMPLES, "runs: samples; stopped by p precision, t time, r number of runs; -N: N "
+                         "dropped, since the machine was throttled."},
+        {COLUMN_ENERGY, "GB/J: GB/s per watt of the whole card, or of processors and memory."},
         {COLUMN_SPEEDUP, "speedup: over the op's baseline, same backend."},
         {COLUMN_OCCUPANCY, "occ: percent of the threads that a unit can hold."},
         {COLUMN_REGISTERS, "regs, spill: registers and spilled bytes per thread."},
         {COLUMN_LOCAL, "local: bytes of local memory per group."},
     };
-    bool has_peers = false, has_residents = false;
+    bool has_peers = false, has_residents = false, is_above = false;
     int at = 0;
 
     for (size_t k = 0; k < report->row_count; k++) {
         has_peers |= report->rows[k].is_peer && report->rows[k].status == IRON_ROW_OK;
+        is_above |= report->rows[k].is_above_ceiling && report->rows[k].status == IRON_ROW_OK;
         has_residents |= report->rows[k].is_cache_resident && report->rows[k].status == IRON_ROW_OK;
     }
     fputc('\n', l->to);
@@ -1181,6 +1319,9 @@ static void put_legend(const layout *l, const iron__report *report) {
         put_text(l, "* a peer: another library.", 0, &at);
     if (has_residents)
         put_text(l, "~ cache-resident: the data fit into the cache.", 0, &at);
+    if (is_above)
+        put_text(l, "^ above the ceiling, also after a new search: not a share of anything.", 0,
+                 &at);
     for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++)
         if (l->is_shown[columns[k].column])
             put_text(l, columns[k].text, 0, &at);
@@ -1205,10 +1346,11 @@ static void put_rules(const layout *l, const iron__report *report) {
     }
     snprintf(
         w.text, sizeof w.text,
-        "%u of %zu rows raced, interleaved, verified before and after, in %.1f s; medians; "
+        "%u of %zu rows raced, interleaved, verified before and after, in %.1f s: %.1f for "
+        "ceilings, %.1f for answers and samples (--time is for these), the rest for data; medians; "
         "sampling stopped by precision %u, time %u, runs %u times; %u samples dropped (throttled).",
-        raced, report->row_count, report->seconds, ends[IRON_STOP_PRECISION], ends[IRON_STOP_TIME],
-        ends[IRON_STOP_RUNS], dropped);
+        raced, report->row_count, report->seconds, report->ceiling_seconds, report->race_seconds,
+        ends[IRON_STOP_PRECISION], ends[IRON_STOP_TIME], ends[IRON_STOP_RUNS], dropped);
     put_text(l, w.text, 0, &at);
     fputc('\n', l->to);
 }
@@ -1229,6 +1371,7 @@ static void print_table(const iron__report *report, FILE *to, bool is_terminal, 
         k = end;
     }
     put_skipped(&l, report);
+    put_passed_over(&l, report);
     put_legend(&l, report);
     put_rules(&l, report);
 }
@@ -1250,16 +1393,20 @@ static void put_md_machine(const iron__report *report, FILE *to) {
     fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
     for (size_t k = 0; k < report->device_count; k++)
         fprintf(to, "- %s\n", marked(device_text(&report->devices[k]).text).text);
+    if (report->own)
+        fprintf(to, "- %s\n", marked(data_text(report->own).text).text);
     if (report->ceiling_count == 0)
         return;
-    fputs("\n## Ceilings\n\n| device | ceiling | GB/s | noise | how |\n|---|---|---:|---:|---|\n",
+    fputs("\n## Ceilings\n\n| device | ceiling | GB/s | band | noise | samples | how |\n"
+          "|---|---|---:|---|---:|---:|---|\n",
           to);
     for (size_t k = 0; k < report->ceiling_count; k++) {
         const iron__report_ceiling *c = &report->ceilings[k];
 
-        fprintf(to, "| %s: %s | %s | %s | %s | %s |\n", marked(c->backend).text,
+        fprintf(to, "| %s: %s | %s | %s | %s | %s | %zu | %s |\n", marked(c->backend).text,
                 marked(c->device).text, marked(c->name).text, figure(c->figures.gb_s).text,
-                figure_of(c->figures.warm.noise_percent, 1, " %").text, marked(c->shape).text);
+                band_text(c).text, figure_of(c->figures.warm.noise_percent, 1, " %").text,
+                c->figures.warm.count, marked(c->shape).text);
     }
 }
 
@@ -1277,22 +1424,25 @@ static short_text md_cell(const line *of, column_id column) {
     case COLUMN_NAME:
         snprintf(w.text, sizeof w.text, row ? "%.440s%s%s" : "*%.440s*%s%s",
                  marked(of->name.text).text, row && row->is_peer ? " (peer)" : "",
-                 row && row->is_cache_resident ? " (cache-resident)" : "");
+                 row && row->is_cache_resident  ? " (cache-resident)"
+                 : row && row->is_above_ceiling ? " (above the ceiling)"
+                                                : "");
         return w;
     case COLUMN_PERCENT:
         return figure_of(s ? s->percent_of_ceiling : 0, 1, " %");
     case COLUMN_SPEEDUP:
         return figure_of(row ? row->speedup : 0, 2, "×");
-    case COLUMN_NOISE:
-        return figure_of(s ? s->warm.noise_percent : 0, 1, " %");
     case COLUMN_SAMPLES:
         snprintf(w.text, sizeof w.text, "%zu, %s", s ? s->warm.count : 0,
                  s && s->samples ? stop_name(s->samples->stop) : "");
         return w;
+    case COLUMN_SPREAD:
+        return marked(cell(of, column).text);
+    case COLUMN_NOISE:
     case COLUMN_OCCUPANCY:
         w = cell(of, column);
         if (w.text[0])
-            iron__append(w.text, sizeof w.text, " %%");
+            snprintf(w.text + strcspn(w.text, "%"), 3, " %%");
         return w;
     default:
         return cell(of, column);
@@ -1303,7 +1453,7 @@ static void put_md_line(const layout *l, line of) {
     fputc('|', l->to);
     for (column_id k = 0; k < COLUMNS; k++) {
         short_text w = md_cell(&of, k);
-        bool is_wide = w.text[0] || (of.row && k < COLUMN_REGISTERS);
+        bool is_wide = w.text[0] || (of.row && k < COLUMN_ENERGY);
 
         if (l->is_shown[k])
             fprintf(l->to, " %s%s|", w.text, is_wide ? " " : "");
@@ -1352,7 +1502,7 @@ static void print_markdown(const iron__report *report, FILE *to) {
     layout l = make_layout(report, to, false, INT_MAX);
 
     for (column_id k = 0; k < COLUMN_REGISTERS; k++)
-        l.is_shown[k] = k != COLUMN_BAR;
+        l.is_shown[k] = k != COLUMN_BAR && (k != COLUMN_ENERGY || l.is_shown[k]);
     put_md_machine(report, to);
     for (size_t k = 0; k < report->row_count;) {
         size_t end = iron__report_group_end(report, k);
@@ -1360,8 +1510,12 @@ static void print_markdown(const iron__report *report, FILE *to) {
         put_md_group(&l, report, k, end);
         k = end;
     }
-    fprintf(to, "\nMedians; every row verified before and after it was timed; %.1f s in all.\n",
-            report->seconds);
+    for (size_t k = 0; k < report->remark_count; k++)
+        fprintf(to, "%s- %s\n", k ? "" : "\n", marked(report->remarks[k]).text);
+    fprintf(to,
+            "\nMedians; every row verified before and after it was timed; %.1f s in all: %.1f for "
+            "ceilings, %.1f for answers and samples, the rest for data.\n",
+            report->seconds, report->ceiling_seconds, report->race_seconds);
 }
 
 /* CSV (RFC 4180): one line per row and scope, the same fields in each, names in the first. A row
@@ -1372,10 +1526,10 @@ static void print_markdown(const iron__report *report, FILE *to) {
 static const char csv_header[] =
     "op,contender,backend,memory,device,size,size_name,dtype,vocab,nodes,streams,threads,peer,"
     "useful_bytes,cache_resident,status,reason,verified,baseline,rank,operations,passes,scope,"
-    "median_ms,mean_ms,min_ms,p95_ms,low_ms,high_ms,noise_percent,gb_s,percent_of_ceiling,speedup,"
-    "samples,stopped_by,dropped,cold_median_ms,cold_gb_s,cold_samples,kernel,groups,threads_a_"
-    "group,"
-    "registers,local_bytes,spill_bytes,groups_per_unit,occupancy_percent";
+    "median_ms,mean_ms,min_ms,max_ms,p95_ms,low_ms,high_ms,coverage_percent,noise_percent,gb_s,"
+    "percent_of_ceiling,speedup,samples,stopped_by,dropped,cold_median_ms,cold_gb_s,cold_samples,"
+    "joules_per_gb,watts,energy_source,kernel,groups,threads_a_group,registers,local_bytes,"
+    "spill_bytes,groups_per_unit,occupancy_percent";
 
 /* Quotes only where they are needed; a quote inside is doubled. */
 static void csv_text(FILE *to, const char *text) {
@@ -1470,10 +1624,14 @@ static void csv_line(FILE *to, const param_names *all, const iron__report_row *r
         csv_real(to, scope->warm.median);
         csv_real(to, scope->warm.mean);
         csv_real(to, scope->warm.min);
+        csv_real(to, scope->warm.max);
         csv_real(to, scope->warm.p95);
         csv_real(to, scope->warm.low);
         csv_real(to, scope->warm.high);
-        fprintf(to, "%.9g,", scope->warm.noise_percent);
+        csv_real(to, 100 * scope->warm.coverage);
+        if (scope->warm.count > 1)
+            fprintf(to, "%.9g", scope->warm.noise_percent);
+        fputc(',', to);
         csv_real(to, scope->gb_s);
         csv_real(to, scope->percent_of_ceiling);
         csv_real(to, scope->speedup);
@@ -1484,8 +1642,11 @@ static void csv_line(FILE *to, const param_names *all, const iron__report_row *r
         csv_real(to, scope->cold_gb_s);
         csv_whole(to, scope->cold.count);
     } else {
-        fputs(",,,,,,,,,,,,,,,,,", to);
+        fputs(",,,,,,,,,,,,,,,,,,,", to);
     }
+    csv_real(to, row->energy.joules_per_gb);
+    csv_real(to, row->energy.watts);
+    csv_text(to, row->energy.source ? row->energy.source : "");
     csv_text(to, kernel ? kernel->kernel : "");
     csv_whole(to, kernel ? kernel->groups : 0);
     if (kernel && kernel->threads)

@@ -5,9 +5,12 @@
  * First the ceilings of every device that takes part. Then case by case, so that only one problem
  * is in memory at a time; and within a case device by device: its contenders are set up, race each
  * other, and are closed before the next device begins. The requested time is for all cases: each
- * row has an equal share of what is left. Ceilings belong to the device, not to a case: they are
- * measured once before the first case, and on a CPU once more after the last, since other processes
- * may have slowed it down.
+ * row has an equal share of what is left. Ceilings belong to the device, not to a case. They are
+ * measured before the first case. Those of a CPU, which other processes disturb, are measured again
+ * after the last case, and the one that a case is compared with takes turns with its contenders;
+ * the best measurement counts, the others are its band. Where a contender is above a ceiling all
+ * the same, the best way to reach it is searched anew, and if that does not help, the row is
+ * marked.
  *
  * In reading order: the race of some contenders (verify, sample in rounds, verify again), the cases
  * and devices, the report.
@@ -23,21 +26,27 @@
  * Rounds. A series is one row in one scope, warm (an untimed pass comes right before the timed
  * ones) or cold (the caches are emptied before). In each round every series that still needs
  * samples gets one, in a new random order, so that slow drift of clocks and load from other
- * processes affect all alike. A series stops when the median's 95 % interval is within the
+ * processes affect all alike. A series stops when the median's interval is within the
  * requested precision, when its share of the time is spent, or after a fixed number of runs; the
  * reason is kept.
  *
- * Time. All running series have an equal share of the time that is left; those that stop early, by
- * precision, leave theirs to the others. A series is over when it has spent its share and has three
- * samples. One whose three samples cost more than its share takes the rest from the others, but
- * never more than half of an equal share of each: a slow contender makes the race longer rather
- * than the figures of the others worthless. Each call costs the greater of the wall time and the
- * time that the contender reports: emptying caches counts, and contenders that only claim to take
- * time (those of the tests) are believed.
+ * Time. It is for checking answers and for samples. All running series have an equal share of what
+ * is left; those that stop early, by precision, leave theirs to the others. A series is over when
+ * it has spent its share and has three samples, or one if the race's time is spent. One whose
+ * samples cost more than its share takes the rest from the others, but never more than half of an
+ * equal share of each: a slow contender makes the race longer rather than the figures of the others
+ * worthless. It cannot make it much longer: a pass that takes half a second is sampled without a
+ * warming pass and not cold, and a contender whose first answer shows that it needs more time than
+ * there is for it is skipped. Each call costs the greater of the wall time and the time that the
+ * contender reports: emptying caches counts, and contenders that only claim to take time (those of
+ * the tests) are believed.
  *
  * Throttling. The samples of a round before or after which the machine was throttled are dropped
  * and taken again. When the time is spent and only throttled rounds came, a series keeps what it
  * has; if it has nothing, its row has failed.
+ *
+ * Energy. Where a counter of it can be read, a fifth of the time is for the energy of the rows.
+ * They run one after the other when all samples were taken (energy.c).
  *
  * Looking at the interval after every round and stopping when it is narrow makes it hold slightly
  * less often than 95 %. The comparison of two runs therefore widens it (compare.c).
@@ -46,7 +55,7 @@
  * times do. Shares are of the same device: kernels are compared with its read or copy ceiling (the
  * op says which), transfers and whole runs with page-locked copies, the fastest way to the device.
  */
-#include "arena/arena_internal.h"
+#include "arena/outside.h"
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/fail.h"
@@ -68,6 +77,13 @@
 #define SAMPLES_MIN       3u
 #define SAMPLES_PRECISION 6u
 
+/* What a row still needs after its first answer: two more, a pass that calibrates, and a sample. */
+#define PASSES_AFTER_FIRST 4.0
+
+/* A pass as long as this is not warmed up, nor sampled cold: what the caches can hold is read in
+ * less than a hundredth of it. */
+#define LONG_PASS_MS 500.0
+
 /* A sample shorter than this is mostly the cost of the clock and the call. */
 #define SAMPLE_MS  2.0
 #define PASSES_MAX 1000u
@@ -76,11 +92,17 @@
 #define SERIES_PER_ROW 4u
 
 typedef struct race_rules {
-    double seconds;   /* for all samples of all rows */
-    double *spent;    /* NULL, or: the seconds that sampling took are added to it */
-    uint32_t runs;    /* 0: by precision and time; else exactly so many samples per scope */
-    double precision; /* 0.01: the interval within 1 % of the median */
-    uint64_t seed;    /* of the random order */
+    double seconds;          /* for the answers and samples of all rows */
+    double seconds_a_row;    /* a row that needs more is skipped; 0: none is */
+    double seconds_asked;    /* for the whole run */
+    double seconds_over;     /* after so many, rows that have not begun are skipped; 0: none is */
+    double *spent;           /* NULL, or: the seconds that both took are added to it */
+    uint32_t runs;           /* 0: by precision and time; else exactly so many samples per scope */
+    iron__race_row *ceiling; /* NULL, or: takes turns as long as any row does */
+    double precision;        /* 0.01: the interval within 1 % of the median */
+    uint64_t seed;           /* of the random order */
+    iron__energy_meter *meter;           /* NULL: there is none */
+    double energy_ms;                    /* for the energy of a row */
     bool (*is_throttled)(void *context); /* asked before and after each round; may be NULL */
     iron_progress progress;              /* NULL, or: done and total in thousandths */
     void *context;                       /* of both */
@@ -101,6 +123,7 @@ typedef struct race {
     size_t row_count;
     series *all; /* those that run come first, in the order of the round */
     size_t series_count;
+    double answers_ms;       /* that checking answers took so far */
     uint64_t draws;          /* random numbers used so far */
     uint64_t progress_shown; /* thousandths; never goes back */
     void *output;            /* as long as the largest answer */
@@ -113,7 +136,8 @@ const char *iron__scope_name(iron__scope scope) {
 }
 
 const char *iron__row_status_name(iron__row_status status) {
-    static const char *const names[] = {"ok", "wrong", "skipped", "failed"};
+    static const char *const names[IRON_ROW_STATUSES] = {"ok", "wrong", "skipped", "failed",
+                                                         "implausible"};
 
     return names[status];
 }
@@ -140,19 +164,38 @@ static bool has_scope(const iron__race_row *row, iron__scope scope) {
 
 /* Takes a row whose contender returned an error out of the race. */
 static void fail_row(iron__race_row *row, iron_status status, const iron_error *why) {
-    row->status = status == IRON_E_UNSUPPORTED ? IRON_ROW_SKIPPED : IRON_ROW_FAILED;
+    row->status = row->contender && row->contender->fault != IRON_ROW_OK ? row->contender->fault
+                  : status == IRON_E_UNSUPPORTED                         ? IRON_ROW_SKIPPED
+                                                                         : IRON_ROW_FAILED;
     snprintf(row->reason, sizeof row->reason, "%s",
              why->text[0] ? why->text : iron_status_text(status));
     iron__race_row_deinit(row);
 }
 
+/* Skips a row whose first answers say that it needs more time than there is for one. */
+static void skip_slow(iron__race_row *row, const race_rules *rules) {
+    double one = row->answer_ms / 1000, limit = rules->seconds_a_row;
+
+    if (limit <= 0 || PASSES_AFTER_FIRST * one <= limit)
+        return;
+    row->status = IRON_ROW_SKIPPED;
+    snprintf(row->reason, sizeof row->reason,
+             "one run takes %.3g s, which is too slow for --time %g; use a smaller --size, or "
+             "--time %.0f or more",
+             one, rules->seconds_asked,
+             rules->seconds_asked * PASSES_AFTER_FIRST * one / limit + 1);
+}
+
 /* Checks `times` answers in each scope that has answers, until one is wrong. The reason begins with
  * whens[k] for answer k. */
-static void verify(const race *r, iron__race_row *row, const char *const *whens, size_t times) {
+static void verify(race *r, iron__race_row *row, const char *const *whens, size_t times) {
     static const iron__scope scopes[] = {IRON_SCOPE_KERNEL, IRON_SCOPE_END_TO_END};
+    bool is_first = row->answer_ms <= 0;
 
     for (size_t k = 0; k < 2 * times && row->check && is_in(row); k++) {
         iron__scope scope = scopes[k / times];
+        uint64_t start = iron__clock_ns();
+        double ms;
         char text[sizeof row->reason] = "";
         iron_error why = {0};
         iron_status status;
@@ -161,6 +204,10 @@ static void verify(const race *r, iron__race_row *row, const char *const *whens,
             continue;
         memset(r->output, POISON, row->output_bytes);
         status = row->contender->ops->answer(row->contender, scope, r->output, &why);
+        ms = (double)(iron__clock_ns() - start) / 1e6;
+        r->answers_ms += ms;
+        if (is_first && k % times == 0)
+            row->answer_ms += ms;
         if (status != IRON_OK) {
             fail_row(row, status, &why);
         } else if (!row->check(row->check_context, r->output, text, sizeof text)) {
@@ -168,16 +215,32 @@ static void verify(const race *r, iron__race_row *row, const char *const *whens,
             snprintf(row->reason, sizeof row->reason, "%s%s: %.200s", whens[k % times],
                      iron__scope_name(scope), text);
             iron__race_row_deinit(row);
+        } else if (is_first && k % times == 0) {
+            skip_slow(row, r->rules);
         }
     }
 }
 
+/* Skips a row that has not begun, since the others took all the time. */
+static void skip_late(iron__race_row *row, double asked) {
+    row->status = IRON_ROW_SKIPPED;
+    snprintf(row->reason, sizeof row->reason,
+             "the rows before it took more than --time %g; use more, or race fewer rows", asked);
+}
+
+/* The last rows first: ops list their contenders from the simplest to the fastest, and if the time
+ * is too short for all, it is better spent on the fast ones. */
 static iron_status verify_before(race *r, iron_error *err) {
     static const char *const whens[] = {"", "the second time, "};
 
     for (size_t k = 0; k < r->row_count; k++) {
+        iron__race_row *row = &r->rows[r->row_count - 1 - k];
+
         IRON_TRY(show_race_part(r, PROGRESS_VERIFIED * (double)k / (double)r->row_count, err));
-        verify(r, &r->rows[k], whens, 2);
+        if (is_in(row) && r->rules->seconds_over > 0 &&
+            r->answers_ms > 1000 * r->rules->seconds_over)
+            skip_late(row, r->rules->seconds_asked);
+        verify(r, row, whens, 2);
     }
     return IRON_OK;
 }
@@ -237,9 +300,10 @@ static iron_status add_sample(iron__samples *s, double ms, iron_error *err) {
 }
 
 static iron_status take_sample(series *s, iron_error *err) {
+    bool is_long = s->scope == IRON_SCOPE_KERNEL && s->row->kernel_ms >= LONG_PASS_MS;
     double ms;
 
-    if (!s->is_cold && !time_passes(s, 1, &ms))
+    if (!s->is_cold && !is_long && !time_passes(s, 1, &ms))
         return IRON_OK;
     if (!time_passes(s, s->samples->passes, &ms))
         return IRON_OK;
@@ -247,24 +311,26 @@ static iron_status take_sample(series *s, iron_error *err) {
 }
 
 /* Sets how many passes make a sample long enough; one where there are transfers. The first of the
- * two passes here only warms up. */
+ * two passes here only warms up; one that is far too long for more needs no second. */
 static void calibrate(series *s) {
+    uint32_t most = s->row->contender->passes_max ? s->row->contender->passes_max : PASSES_MAX;
     double ms = 0, wanted;
 
     s->samples->passes = 1;
     if (s->is_cold || s->scope != IRON_SCOPE_KERNEL)
         return;
-    for (int pass = 0; pass < 2; pass++)
+    for (int pass = 0; pass < 2 && ms < 10 * SAMPLE_MS; pass++)
         if (!time_passes(s, 1, &ms))
             return;
-    wanted = ms > 0 ? SAMPLE_MS / ms : PASSES_MAX;
+    s->row->kernel_ms = ms;
+    wanted = ms > 0 ? SAMPLE_MS / ms : most;
     if (wanted > 1)
-        s->samples->passes = wanted < PASSES_MAX ? (uint32_t)(wanted + 0.999) : PASSES_MAX;
+        s->samples->passes = wanted < most ? (uint32_t)(wanted + 0.999) : most;
 }
 
 /* What each running series may spend in all. */
 static double share_ms(const race *r) {
-    double all = 1000 * r->rules->seconds, left = all, share, least;
+    double all = 1000 * r->rules->seconds, left = all - r->answers_ms, share, least;
     size_t running = 0;
 
     for (size_t k = 0; k < r->series_count; k++) {
@@ -276,6 +342,15 @@ static double share_ms(const race *r) {
     share = running ? left / (double)running : 0;
     least = all / (double)r->series_count / 2;
     return share > least ? share : least;
+}
+
+/* Is the time of the whole race spent? */
+static bool is_time_spent(const race *r) {
+    double spent = r->answers_ms;
+
+    for (size_t k = 0; k < r->series_count; k++)
+        spent += r->all[k].spent_ms;
+    return spent >= 1000 * r->rules->seconds;
 }
 
 static uint32_t runs_of(const race_rules *rules) {
@@ -325,10 +400,12 @@ static size_t draw_order(race *r) {
 
 /* Why the series is over, or IRON_STOP_NONE. */
 static iron__stop why_stop(const series *s, const race_rules *rules, bool is_throttled,
-                           double share) {
+                           double share, bool is_spent) {
     const iron__samples *samples = s->samples;
-    uint32_t wanted = rules->runs ? runs_of(rules) : SAMPLES_MIN;
+    uint32_t wanted = rules->runs ? runs_of(rules) : is_spent ? 1 : SAMPLES_MIN;
 
+    if (s->row == rules->ceiling && samples->count < IRON_SAMPLES_MAX)
+        return IRON_STOP_NONE;
     if (samples->count >= (rules->runs ? wanted : IRON_SAMPLES_MAX))
         return IRON_STOP_RUNS;
     if (!rules->runs && samples->count >= SAMPLES_PRECISION) {
@@ -339,8 +416,7 @@ static iron__stop why_stop(const series *s, const race_rules *rules, bool is_thr
     }
     if (s->spent_ms < share)
         return IRON_STOP_NONE;
-    if ((!rules->runs && samples->count >= SAMPLES_MIN) ||
-        (is_throttled && samples->dropped >= wanted))
+    if ((!rules->runs && samples->count >= wanted) || (is_throttled && samples->dropped >= wanted))
         return IRON_STOP_TIME;
     return IRON_STOP_NONE;
 }
@@ -351,7 +427,7 @@ static bool is_throttled_now(const race_rules *rules) {
 
 /* One sample for each of the first `count` series. */
 static iron_status run_round(race *r, size_t count, iron_error *err) {
-    bool is_throttled = is_throttled_now(r->rules);
+    bool is_throttled = is_throttled_now(r->rules), is_spent;
     double share;
 
     for (size_t k = 0; k < count; k++) {
@@ -367,11 +443,12 @@ static iron_status run_round(race *r, size_t count, iron_error *err) {
             r->all[k].samples->dropped++;
         }
     share = share_ms(r); /* the same for all, whatever their order */
+    is_spent = is_time_spent(r);
     for (size_t k = 0; k < count; k++) {
         series *s = &r->all[k];
 
         if (is_running(s))
-            s->samples->stop = why_stop(s, r->rules, is_throttled, share);
+            s->samples->stop = why_stop(s, r->rules, is_throttled, share, is_spent);
         s->is_over = !is_running(s) || s->samples->stop != IRON_STOP_NONE;
     }
     return IRON_OK;
@@ -401,20 +478,46 @@ static iron_status take_samples(race *r, iron_error *err) {
         .text = "every sample was taken while the machine was throttled"};
     size_t count;
 
+    if (r->rules->ceiling)
+        IRON_TRY(add_row(r, r->rules->ceiling, err));
     for (size_t k = 0; k < r->row_count; k++)
         if (is_in(&r->rows[k]))
             IRON_TRY(add_row(r, &r->rows[k], err));
     for (size_t k = 0; k < r->series_count; k++) {
-        if (is_running(&r->all[k]))
-            calibrate(&r->all[k]);
-        r->all[k].spent_ms = 0; /* the time is for samples */
+        series *s = &r->all[k];
+
+        if (is_running(s))
+            calibrate(s);
+        s->is_over = s->is_cold && s->row->kernel_ms >= LONG_PASS_MS; /* after the kernel's own */
         IRON_TRY(show_race_part(r, PROGRESS_VERIFIED, err));
     }
-    while ((count = draw_order(r)) > 0)
+    while ((count = draw_order(r)) > 1 || (count == 1 && r->all[0].row != r->rules->ceiling))
         IRON_TRY(run_round(r, count, err));
     for (size_t k = 0; k < r->series_count; k++)
-        if (is_in(r->all[k].row) && r->all[k].samples->count == 0)
+        if (is_in(r->all[k].row) && r->all[k].samples->count == 0 && !r->all[k].is_cold)
             fail_row(r->all[k].row, IRON_E_STATE, &throttled);
+    return IRON_OK;
+}
+
+/* Row after row: a counter does not tell apart what takes turns. */
+static iron_status measure_energy(race *r, iron_error *err) {
+    for (iron__race_row *row = r->rows; r->rules->meter && row < r->rows + r->row_count; row++) {
+        const iron__samples *warm = &row->warm[IRON_SCOPE_KERNEL];
+        uint64_t start = iron__clock_ns();
+        iron_error why = {0};
+        iron_status status;
+
+        if (!is_in(row) || warm->count == 0 || !(row->useful_bytes > 0))
+            continue;
+        status = iron__energy_measure(r->rules->meter, row->contender,
+                                      iron__statistics_of(warm->ms, warm->count).median,
+                                      row->useful_bytes, r->rules->energy_ms, &row->energy, &why);
+        if (status != IRON_OK)
+            fail_row(row, status, &why);
+        if (r->rules->spent)
+            *r->rules->spent += (double)(iron__clock_ns() - start) * 1e-9;
+        IRON_TRY(show_race_part(r, PROGRESS_SAMPLED, err));
+    }
     return IRON_OK;
 }
 
@@ -433,11 +536,12 @@ static iron_status run_race(iron__race_row *rows, size_t count, const race_rules
         rows[k].status = IRON_ROW_OK;
         rows[k].reason[0] = '\0';
         rows[k].is_verified = false;
+        rows[k].answer_ms = rows[k].kernel_ms = 0;
         if (rows[k].output_bytes > output_bytes)
             output_bytes = rows[k].output_bytes;
     }
     r.output = malloc(output_bytes);
-    r.all = calloc(count * SERIES_PER_ROW + 1, sizeof *r.all);
+    r.all = calloc((count + 1) * SERIES_PER_ROW, sizeof *r.all);
     if (!r.output || !r.all) {
         status =
             iron__fail(err, IRON_E_NOMEM, 0,
@@ -449,10 +553,14 @@ static iron_status run_race(iron__race_row *rows, size_t count, const race_rules
     status = verify_before(&r, err);
     if (status == IRON_OK)
         status = take_samples(&r, err);
-    for (size_t k = 0; rules->spent && k < r.series_count; k++)
-        *rules->spent += r.all[k].spent_ms / 1000;
+    if (status == IRON_OK)
+        status = measure_energy(&r, err);
     if (status == IRON_OK)
         status = verify_after(&r, err);
+    for (size_t k = 0; rules->spent && k < r.series_count; k++)
+        *rules->spent += r.all[k].spent_ms / 1000;
+    if (rules->spent)
+        *rules->spent += r.answers_ms / 1000;
 done:
     free(r.all);
     free(r.output);
@@ -479,14 +587,15 @@ typedef struct clock_state {
 
 typedef struct run {
     iron_arena *arena;
-    iron__thread_pool *pool;                       /* all threads */
-    size_t rows_total, rows_done;                  /* that race */
-    size_t rows_now;                               /* in the current race */
-    double spent;                                  /* seconds that sampling took so far */
+    iron__thread_pool *pool;      /* all threads */
+    size_t rows_total, rows_done; /* that race */
+    size_t rows_now;              /* in the current race */
+    double spent; /* of the time asked for: seconds that answers and samples took so far */
     iron__race_device *devices[IRON_PLAN_DEVICES]; /* open for the whole run */
     const iron__race_device *clocked;              /* whose clocks are read */
     iron__report_device *clock_report;             /* where they are noted */
     clock_state clock;
+    unsigned searches[IRON_PLAN_DEVICES]; /* new ones, for contenders above a ceiling */
 } run;
 
 static bool does_race(const run *r, size_t row) {
@@ -520,8 +629,45 @@ typedef struct ceiling_target {
     const iron__race_plan_device *device;
 } ceiling_target;
 
-/* Keeps the better of two measurements of a ceiling: a limit lowered by other load is not a limit.
- * Without memory for its samples the ceiling is missing, and shares of it are not shown. */
+/* Datasheet bandwidths in GB/s of the memories of GPUs whose names contain a text; the first one
+ * that does counts. */
+static double peak_of(const char *device) {
+    static const struct {
+        const char *name;
+        double gb_s;
+    } peaks[] = {{"B200", 8000},
+                 {"GH200 480GB", 4000},
+                 {"H200", 4800},
+                 {"H100 PCIe", 2000},
+                 {"H100 NVL", 3900},
+                 {"H100", 3350},
+                 {"A100-SXM4-80GB", 2039},
+                 {"A100 80GB PCIe", 1935},
+                 {"A100", 1555},
+                 {"L40S", 864},
+                 {"L40", 864},
+                 {"NVIDIA L4", 300},
+                 {"A10G", 600},
+                 {"A10", 600},
+                 {"V100", 900},
+                 {"Tesla T4", 320},
+                 {"RTX 5090", 1792},
+                 {"RTX 4090", 1008},
+                 {"RTX 3090", 936}};
+
+    for (size_t k = 0; k < sizeof peaks / sizeof peaks[0]; k++)
+        if (strstr(device, peaks[k].name))
+            return peaks[k].gb_s;
+    return 0;
+}
+
+static bool is_own_memory(const char *ceiling) {
+    return iron__cpu_pass_find(ceiling) < IRON_CPU_PASSES;
+}
+
+/* Keeps the best measurement of a ceiling, on a CPU by its fastest pass, and the band of all: a
+ * limit lowered by other load is not a limit. Without memory for its samples the ceiling is
+ * missing, and shares of it are not shown. */
 static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
     const ceiling_target *target = context;
     iron__report *r = &target->arena->report;
@@ -529,13 +675,19 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
     size_t at = find_ceiling(r, target->device, samples->name);
     iron__report_ceiling *to;
     iron__samples *kept;
-    double *ms;
+    double *ms, gb_s, low;
 
     if (at == IRON_CEILINGS_MAX || !(figures.median > 0))
         return;
     to = &r->ceilings[at];
-    if (at < r->ceiling_count && to->figures.warm.median <= figures.median)
-        return;
+    low = samples->bytes / figures.median * 1e-6;
+    gb_s = target->device->is_cpu ? samples->bytes / figures.min * 1e-6 : low;
+    if (at < r->ceiling_count) {
+        to->measurements++;
+        to->low_gb_s = low < to->low_gb_s ? low : to->low_gb_s;
+        if (to->figures.gb_s >= gb_s)
+            return;
+    }
     ms = malloc(samples->count * sizeof *ms);
     if (!ms)
         return;
@@ -547,7 +699,13 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
                             .room = (uint32_t)samples->count,
                             .passes = 1,
                             .stop = IRON_STOP_RUNS};
-    r->ceiling_count += at == r->ceiling_count;
+    if (at == r->ceiling_count) {
+        r->ceiling_count++;
+        to->measurements = 1;
+        to->low_gb_s = low;
+    }
+    if (is_own_memory(samples->name))
+        to->peak_gb_s = peak_of(target->device->info.name);
     snprintf(to->backend, sizeof to->backend, "%s", target->device->backend);
     snprintf(to->device, sizeof to->device, "%s", target->device->info.name);
     snprintf(to->name, sizeof to->name, "%s", samples->name);
@@ -555,7 +713,7 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
     to->bytes = (uint64_t)samples->bytes;
     to->figures = (iron__report_scope){.is_measured = true,
                                        .warm = figures,
-                                       .gb_s = samples->bytes / figures.median * 1e-6,
+                                       .gb_s = gb_s,
                                        .percent_of_ceiling = 100,
                                        .samples = kept};
 }
@@ -564,13 +722,17 @@ static const iron__race_device_ops *ops_of(const iron__race_plan_device *d) {
     return d->is_cpu ? &iron__race_cpu : &iron__race_gpu;
 }
 
-static iron_status measure_device(run *r, const iron__race_plan_device *d, iron_error *err) {
+static iron_status measure_device(run *r, size_t index, bool is_new_search, iron_error *err) {
+    const iron__race_plan_device *d = &r->arena->plan.devices[index];
     ceiling_target target = {r->arena, d};
     iron__ceiling_sink sink = {add_ceiling, &target};
     iron_measure_options o = {.threads = r->arena->options.threads,
                               .buffer_bytes = r->arena->ceiling_bytes};
+    uint64_t start = iron__clock_ns();
+    iron_status status = ops_of(d)->measure(r->devices[index], d, &o, is_new_search, sink, err);
 
-    return ops_of(d)->measure(d, &o, sink, err);
+    r->arena->report.ceiling_seconds += (double)(iron__clock_ns() - start) * 1e-9;
+    return status;
 }
 
 static bool takes_part(const run *r, size_t device) {
@@ -595,8 +757,7 @@ static iron_status measure_ceilings(run *r, iron_error *err) {
 
     for (size_t d = 0; d < plan->device_count; d++) {
         iron_error why = {IRON_OK, 0, ""};
-        iron_status status =
-            takes_part(r, d) ? measure_device(r, &plan->devices[d], &why) : IRON_OK;
+        iron_status status = takes_part(r, d) ? measure_device(r, d, false, &why) : IRON_OK;
 
         IRON_FAIL_IF(status == IRON_E_CANCELLED, err, status, "%s", why.text);
         for (size_t k = 0; status != IRON_OK && k < plan->row_count; k++) {
@@ -618,6 +779,8 @@ static void note_clocks(iron__report_device *seen, const iron__gpu_clocks *clock
     if (clocks->core_mhz > seen->clock_max)
         seen->clock_max = clocks->core_mhz;
     seen->memory_clock = clocks->memory_mhz;
+    if (clocks->celsius > seen->celsius)
+        seen->celsius = clocks->celsius;
     if (clocks->is_throttled)
         snprintf(seen->throttle, sizeof seen->throttle, "%s", clocks->reasons);
 }
@@ -670,14 +833,33 @@ static int show_race_progress(void *context, uint64_t done, uint64_t total) {
     return show_progress(r, PROGRESS_CEILINGS + (uint64_t)(all * span), NULL) != IRON_OK;
 }
 
+static double seconds_of(const iron_arena_options *o) {
+    return o->seconds > 0 ? o->seconds : IRON_SECONDS_DEFAULT;
+}
+
 /* Seconds for the rows of the current race. Earlier rows leave the time they did not need; if they
  * took more, these rows still have half of an equal share. */
 static double share_of_time(const run *r) {
-    double wanted = r->arena->options.seconds, all = wanted > 0 ? wanted : IRON_SECONDS_DEFAULT;
+    double all = seconds_of(&r->arena->options);
     double share = (all - r->spent) * (double)r->rows_now / (double)(r->rows_total - r->rows_done);
     double least = all * (double)r->rows_now / (double)r->rows_total / 2;
 
     return share > least ? share : least;
+}
+
+/* Seconds that one row may take: the share of all rows of the current race, or a quarter of what is
+ * left of all. So slow rows together take no more than is left. 0: the time is not limited. */
+static double limit_of_row(const run *r) {
+    double share = share_of_time(r), left = (seconds_of(&r->arena->options) - r->spent) / 4;
+
+    return r->arena->options.runs ? 0 : share > left ? share : left;
+}
+
+/* What is left until no row begins any more: half as much again as was asked for. 0: no limit. */
+static double seconds_left(const run *r) {
+    double left = 1.5 * seconds_of(&r->arena->options) - r->spent;
+
+    return r->arena->options.runs ? 0 : left > 1e-9 ? left : 1e-9;
 }
 
 /* A contender that cannot be set up: skipped if the device or the case does not allow it, failed
@@ -715,12 +897,88 @@ static bool check_answer(const void *context, const void *output, char *text, si
     return peer->check(&c, output, text, size) == 0;
 }
 
+static bool check_outside(const void *contender, const void *output, char *text, size_t size) {
+    return iron__outside_check(contender, output, text, size);
+}
+
+/* Sets a row's contender up. The first one from outside calls the referee. */
+static iron_status open_row(run *r, iron__race_device *device, const iron__op_problem *problem,
+                            size_t index, iron__referee **referee, iron_error *err) {
+    const iron__race_plan *plan = &r->arena->plan;
+    const iron_arena_options *o = &r->arena->options;
+    const iron__race_plan_row *row = &plan->rows[index];
+    iron__race_row *to = &r->arena->race_rows[index];
+
+    if (!row->outside)
+        return device->ops->contender_open(device, row, &r->arena->kernels[index], &to->contender,
+                                           err);
+    if (!*referee)
+        IRON_TRY(iron__referee_create(problem, referee, err));
+    IRON_TRY(iron__outside_open(*referee, plan, row, o->command ? o->command : "/proc/self/exe",
+                                iron__thread_pool_threads(r->pool), o->seconds, &to->contender,
+                                err));
+    to->check = check_outside;
+    to->check_context = to->contender;
+    return IRON_OK;
+}
+
+/* Of the time; a race by runs has so many milliseconds for each row instead. */
+#define ENERGY_SHARE 0.2
+#define ENERGY_MS    1000.0
+
+/* Reserves time for the rows' energy, if there is a counter of it. */
+static void plan_energy(race_rules *rules, iron__energy_meter *meter, size_t rows) {
+    if (!meter->source)
+        return;
+    rules->meter = meter;
+    rules->energy_ms = rules->runs ? ENERGY_MS : ENERGY_SHARE * rules->seconds / (double)rows * 1e3;
+    rules->seconds *= 1 - ENERGY_SHARE;
+}
+
+/* Could part of the problem stay in the last-level cache from one pass to the next? */
+static bool is_cache_resident(const iron__race_plan_device *d, const iron__case *c) {
+    return d->cache_bytes > 0 && iron__op_useful_bytes(c) < 4 * d->cache_bytes;
+}
+
+/* The ceiling that the op's kernels are compared with. */
+static const char *ceiling_name(const iron__op *op) {
+    return op->bound == IRON_BOUND_COPY ? "copy" : "read";
+}
+
+/* GB/s of the ceiling that a scope is compared with; 0: not measured. */
+static double ceiling_for(const iron__report *r, const iron__race_plan_device *d,
+                          const iron__op *op, iron__scope scope) {
+    bool is_kernel = scope != IRON_SCOPE_TRANSFER && scope != IRON_SCOPE_END_TO_END;
+    size_t at = find_ceiling(r, d, is_kernel ? ceiling_name(op) : "to_device_pinned");
+
+    return at < r->ceiling_count ? r->ceilings[at].figures.gb_s : 0;
+}
+
+/* As many samples of a ceiling as it is measured with otherwise. */
+#define CEILING_BLOCK 9u
+
+/* The ceiling took turns with the rows: each block of its samples is a measurement. */
+static void add_raced_ceiling(run *r, size_t device, iron__ceiling_samples what,
+                              const iron__samples *raced) {
+    ceiling_target target = {r->arena, &r->arena->plan.devices[device]};
+
+    for (uint32_t k = 0; k < raced->count; k += CEILING_BLOCK) {
+        what.ms = raced->ms + k;
+        what.count = raced->count - k < CEILING_BLOCK ? raced->count - k : CEILING_BLOCK;
+        if (what.count == CEILING_BLOCK || k == 0)
+            add_ceiling(&target, &what);
+    }
+}
+
 /* Sets up, races and closes `count` rows of one case on one device. */
 static iron_status race_rows(run *r, iron__race_device *device, const iron__op_problem *problem,
                              size_t first, size_t count, iron_error *err) {
     const iron__race_plan *plan = &r->arena->plan;
     const iron_arena_options *o = &r->arena->options;
     race_rules rules = {.seconds = share_of_time(r),
+                        .seconds_a_row = limit_of_row(r),
+                        .seconds_asked = seconds_of(o),
+                        .seconds_over = seconds_left(r),
                         .spent = &r->spent,
                         .runs = o->runs,
                         .precision = PRECISION,
@@ -728,11 +986,17 @@ static iron_status race_rows(run *r, iron__race_device *device, const iron__op_p
                         .is_throttled = is_throttled,
                         .progress = show_race_progress,
                         .context = r};
+    iron__energy_meter meter = iron__energy_meter_open(device->gpu);
     answer_check *checks = calloc(count, sizeof *checks);
+    iron__referee *referee = NULL;
+    size_t at = plan->rows[first].device_index;
+    iron__ceiling_samples what = {.name = NULL};
+    iron__race_row ceiling = {.contender = NULL};
     void *unpacked = NULL; /* shared: one answer is checked at a time */
     bool has_unpack = false;
     iron_status status;
 
+    plan_energy(&rules, &meter, r->rows_now);
     for (size_t k = first; k < first + count; k++)
         has_unpack = has_unpack || plan->rows[k].contender.unpack;
     if (has_unpack)
@@ -750,16 +1014,26 @@ static iron_status race_rows(run *r, iron__race_device *device, const iron__op_p
         to->output_bytes = problem->output_bytes;
         to->check = check_answer;
         to->check_context = &checks[k];
+        /* the referee works between the passes of those from outside */
+        to->useful_bytes = row->outside ? 0 : (double)iron__op_useful_bytes(&problem->c);
         if (!does_race(r, first + k))
             continue;
-        status = device->ops->contender_open(device, row, &r->arena->kernels[first + k],
-                                             &to->contender, &why);
+        status = open_row(r, device, problem, first + k, &referee, &why);
         if (status == IRON_OK)
             to->contender->scopes &= plan->cases[row->case_index].scopes;
         else
             give_up(to, status, &why);
     }
+    if (device->ops->ceiling_open && !is_cache_resident(&plan->devices[at], &problem->c) &&
+        device->ops->ceiling_open(device, ceiling_name(problem->c.op), &what, &ceiling.contender,
+                                  NULL) == IRON_OK)
+        rules.ceiling = &ceiling;
     status = run_race(r->arena->race_rows + first, count, &rules, err);
+    if (ceiling.contender) {
+        add_raced_ceiling(r, at, what, &ceiling.warm[IRON_SCOPE_KERNEL]);
+        ceiling.contender->ops->close(ceiling.contender);
+        iron__race_row_deinit(&ceiling);
+    }
     for (size_t k = first; k < first + count; k++) {
         iron__race_row *row = &r->arena->race_rows[k];
 
@@ -768,6 +1042,7 @@ static iron_status race_rows(run *r, iron__race_device *device, const iron__op_p
         row->contender = NULL;
     }
 done:
+    iron__referee_destroy(referee);
     free(unpacked);
     free(checks);
     return status;
@@ -799,13 +1074,47 @@ static size_t count_racing(const run *r, size_t first, size_t last) {
     return count;
 }
 
+/* A contender above this share of its ceiling shows that the ceiling was not found. */
+#define ABOVE_CEILING 1.02
+/* New searches for a device: if they do not help, more do not either. */
+#define SEARCHES_MAX 3u
+
+/* Searches the ceilings of a device anew if a contender has just been above one. */
+static iron_status search_again(run *r, size_t first, size_t last, iron_error *err) {
+    const iron__race_plan_row *p = &r->arena->plan.rows[first];
+    const iron__race_plan_device *d = &r->arena->plan.devices[p->device_index];
+    const iron__case *c = &r->arena->plan.cases[p->case_index].c;
+    double ceiling = ceiling_for(&r->arena->report, d, c->op, IRON_SCOPE_KERNEL);
+    bool is_above = false;
+
+    for (size_t k = first; k < last && ceiling > 0 && !is_cache_resident(d, c); k++) {
+        const iron__samples *s = &r->arena->race_rows[k].warm[IRON_SCOPE_KERNEL];
+        double bytes = (double)iron__op_useful_bytes(c);
+
+        is_above = is_above ||
+                   (s->count > 0 && bytes / iron__statistics_of(s->ms, s->count).median * 1e-6 >
+                                        ABOVE_CEILING * ceiling);
+    }
+    if (!is_above || r->searches[p->device_index]++ >= SEARCHES_MAX)
+        return IRON_OK;
+    return measure_device(r, p->device_index, true, err);
+}
+
 /* The rows of one case, device by device. */
 static iron_status race_case(run *r, size_t first, size_t last, iron_error *err) {
     const iron__race_plan *plan = &r->arena->plan;
     iron__op_problem problem = {.c = plan->cases[plan->rows[first].case_index].c};
     iron_error why = {IRON_OK, 0, ""};
-    iron_status status = problem.c.op->make(&problem, r->pool, &why);
+    iron_status status;
 
+    if (!r->arena->options.runs && seconds_left(r) <= 1e-9) {
+        for (size_t k = first; k < last; k++)
+            if (does_race(r, k))
+                skip_late(&r->arena->race_rows[k], seconds_of(&r->arena->options));
+        r->rows_done += count_racing(r, first, last);
+        return IRON_OK;
+    }
+    status = problem.c.op->make(&problem, r->pool, &why);
     if (status != IRON_OK) {
         give_up_all(r, first, last - first, status, &why);
         r->rows_done += count_racing(r, first, last);
@@ -820,6 +1129,8 @@ static iron_status race_case(run *r, size_t first, size_t last, iron_error *err)
         r->clock_report = &r->arena->report.devices[device];
         if (r->rows_now > 0)
             status = race_on_device(r, r->devices[device], &problem, first, end - first, err);
+        if (status == IRON_OK && r->rows_now > 0)
+            status = search_again(r, first, end, err);
         r->rows_done += r->rows_now;
         first = end;
     }
@@ -848,6 +1159,8 @@ static iron_status run_all(iron_arena *arena, iron_error *err) {
     uint64_t start = iron__clock_ns();
     iron_status status;
 
+    arena->report.remarks = (const char(*)[IRON_REMARK_ROOM])plan->remarks;
+    arena->report.remark_count = plan->remark_count;
     for (size_t k = 0; k < plan->row_count; k++)
         if (!does_race(&r, k))
             skip_row(&r, k);
@@ -864,12 +1177,13 @@ static iron_status run_all(iron_arena *arena, iron_error *err) {
         status = race_cases(&r, err);
     for (size_t k = 0; status == IRON_OK && k < plan->device_count; k++)
         if (plan->devices[k].is_cpu && takes_part(&r, k))
-            status = measure_device(&r, &plan->devices[k], err);
+            status = measure_device(&r, k, false, err);
     for (size_t k = 0; k < IRON_PLAN_DEVICES; k++)
         if (r.devices[k])
             r.devices[k]->ops->close(r.devices[k]);
     iron__thread_pool_destroy(r.pool);
     arena->report.seconds = (double)(iron__clock_ns() - start) * 1e-9;
+    arena->report.race_seconds = r.spent;
     return status;
 }
 
@@ -913,18 +1227,6 @@ static void fill_host(iron__report_host *host) {
         strftime(host->date, sizeof host->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
 }
 
-/* GB/s of the ceiling that a scope is compared with; 0: not measured. */
-static double ceiling_for(const iron__report *r, const iron__race_plan_device *d,
-                          const iron__op *op, iron__scope scope) {
-    bool is_kernel = scope != IRON_SCOPE_TRANSFER && scope != IRON_SCOPE_END_TO_END;
-    size_t at = find_ceiling(r, d,
-                             !is_kernel                     ? "to_device_pinned"
-                             : op->bound == IRON_BOUND_COPY ? "copy"
-                                                            : "read");
-
-    return at < r->ceiling_count ? r->ceilings[at].figures.gb_s : 0;
-}
-
 static iron__report_scope scope_of(const iron__samples *warm, const iron__samples *cold,
                                    double bytes, double ceiling) {
     iron__report_scope s = {.is_measured = warm->count > 0};
@@ -960,6 +1262,47 @@ static const char *baseline_of(const iron__case *c, const iron__race_plan_device
     return first ? first : usual;
 }
 
+/* A GPU's caches are not measured; they deliver a few times as much as its memory. */
+#define GPU_CACHE_FACTOR 10.0
+/* Ceilings are measured under the load of the moment, and the contender may have had less. */
+#define PLAUSIBLE_FACTOR 2.0
+/* A CPU's are measured with short reads, whose own overhead counts where the nearest cache has the
+ * data. */
+#define CPU_CACHE_FACTOR 5.0
+
+/* A contender from outside that moves its bytes faster than memory can deliver them, or the cache
+ * for data that may be in it, has not moved them. Ceilings may have been measured under load that
+ * has ended since: on a CPU, or an OpenCL device that is no GPU, a rate above them is compared with
+ * what the CPU can do now. */
+static void judge_rate(const iron_arena *a, const iron__race_plan_device *d, iron__report_row *r) {
+    static const char *const names[] = {"read", "write", "copy"};
+    iron__report_scope *s = &r->scopes[IRON_SCOPE_KERNEL];
+    double most = 0, rate = s->gb_s > s->cold_gb_s ? s->gb_s : s->cold_gb_s, now;
+    bool is_gpu = !d->is_cpu && d->info.is_gpu;
+
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        size_t at = find_ceiling(&a->report, d, names[k]);
+
+        if (at < a->report.ceiling_count && a->report.ceilings[at].figures.gb_s > most)
+            most = a->report.ceilings[at].figures.gb_s;
+    }
+    most *= is_gpu && r->is_cache_resident ? GPU_CACHE_FACTOR : PLAUSIBLE_FACTOR;
+    if (!s->is_measured || most <= 0 || rate <= most)
+        return;
+    if (!is_gpu) {
+        now = iron__cpu_read_gb_s(r->useful_bytes, a->report.host.threads) *
+              (r->is_cache_resident ? CPU_CACHE_FACTOR : PLAUSIBLE_FACTOR);
+        most = now > most ? now : most;
+        if (rate <= most || now <= 0)
+            return;
+    }
+    r->status = IRON_ROW_IMPLAUSIBLE;
+    snprintf(r->reason, sizeof r->reason,
+             "%.3g GB/s: the %s cannot deliver more than %.3g GB/s of the bytes that must be read",
+             rate, r->is_cache_resident ? "cache" : "memory", most);
+    memset(r->scopes, 0, sizeof r->scopes);
+}
+
 static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
     const iron__race_plan_row *p = &a->plan.rows[index];
     const iron__race_row *raced = &a->race_rows[index];
@@ -986,10 +1329,12 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
         r->threads = p->contender.is_single ? 1 : a->report.host.threads;
     r->idea = p->contender.idea;
     r->is_peer = p->peer != NULL;
+    r->is_outside = p->outside != NULL;
     r->useful_bytes = iron__op_useful_bytes(c);
-    /* could part of the problem stay in the last-level cache from one pass to the next? */
-    r->is_cache_resident = d->cache_bytes > 0 && r->useful_bytes < 4 * d->cache_bytes;
+    r->is_cache_resident = is_cache_resident(d, c);
     r->is_verified = raced->is_verified;
+    if (raced->status == IRON_ROW_OK)
+        r->energy = raced->energy;
     r->operations = iron__op_operations(c);
     r->passes = p->contender.passes > 0 ? p->contender.passes : 1;
     r->status = raced->status;
@@ -999,6 +1344,10 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
         r->scopes[k] =
             scope_of(&raced->warm[k], k == IRON_SCOPE_KERNEL ? &raced->cold : NULL,
                      (double)r->useful_bytes, ceiling_for(&a->report, d, c->op, (iron__scope)k));
+    r->is_above_ceiling = !r->is_cache_resident &&
+                          r->scopes[IRON_SCOPE_KERNEL].percent_of_ceiling > 100 * ABOVE_CEILING;
+    if (r->is_outside && r->status == IRON_ROW_OK)
+        judge_rate(a, d, r);
 }
 
 /* The row of the baseline on the same device, with pageable memory on GPUs. */
@@ -1029,7 +1378,11 @@ static void fill_speedups(iron__report *report) {
 
 /* Ranked rows by time, then wrong, failed and skipped ones; else in the order of the plan. */
 static bool comes_before(const iron__report_row *a, const iron__report_row *b) {
-    static const int order[] = {0, 1, 3, 2}; /* ok, wrong, skipped, failed */
+    static const int order[IRON_ROW_STATUSES] = {[IRON_ROW_OK] = 0,
+                                                 [IRON_ROW_WRONG] = 1,
+                                                 [IRON_ROW_IMPLAUSIBLE] = 2,
+                                                 [IRON_ROW_FAILED] = 3,
+                                                 [IRON_ROW_SKIPPED] = 4};
 
     if (a->status != b->status)
         return order[a->status] < order[b->status];
@@ -1096,26 +1449,33 @@ static void conclude(iron_arena *arena) {
     }
 }
 
-/* The status of the race as a whole: the first wrong row, else the first failed one. */
+/* The status of the race as a whole: the first wrong row, else the first implausible one, else the
+ * first failed one, those from outside first: a contender that fails has lost. */
 static iron_status verdict(const iron_arena *a, iron_error *err) {
-    const iron__report_row *first[4] = {NULL};
-    size_t counts[4] = {0};
-    char names[4][200] = {""};
+    const iron__report_row *first[IRON_ROW_STATUSES] = {NULL};
+    size_t counts[IRON_ROW_STATUSES] = {0}, outside_failed = 0;
+    char names[IRON_ROW_STATUSES][200] = {""};
 
     for (size_t k = 0; k < a->report.row_count; k++) {
         const iron__report_row *row = &a->report.rows[k];
         iron__params_line axes = iron__params_text(&row->params, true);
 
-        if (counts[row->status]++ > 0)
+        if (counts[row->status]++ > 0 &&
+            !(row->status == IRON_ROW_FAILED && row->is_outside && outside_failed == 0))
             continue;
+        outside_failed += row->status == IRON_ROW_FAILED && row->is_outside;
         first[row->status] = row;
         snprintf(names[row->status], sizeof names[0], "%s.%s.%s%s%.100s", row->op, row->backend,
                  row->contender, axes.text[0] ? ", " : "", axes.text);
     }
     IRON_FAIL_IF(counts[IRON_ROW_WRONG], err, IRON_E_MISMATCH, "%zu wrong: %.100s: %.120s",
                  counts[IRON_ROW_WRONG], names[IRON_ROW_WRONG], first[IRON_ROW_WRONG]->reason);
-    IRON_FAIL_IF(counts[IRON_ROW_FAILED], err, IRON_E_STATE, "%zu failed: %.100s: %.120s",
-                 counts[IRON_ROW_FAILED], names[IRON_ROW_FAILED], first[IRON_ROW_FAILED]->reason);
+    IRON_FAIL_IF(counts[IRON_ROW_IMPLAUSIBLE], err, IRON_E_MISMATCH,
+                 "%zu implausible: %.100s: %.120s", counts[IRON_ROW_IMPLAUSIBLE],
+                 names[IRON_ROW_IMPLAUSIBLE], first[IRON_ROW_IMPLAUSIBLE]->reason);
+    IRON_FAIL_IF(counts[IRON_ROW_FAILED], err, outside_failed ? IRON_E_MISMATCH : IRON_E_STATE,
+                 "%zu failed: %.100s: %.120s", counts[IRON_ROW_FAILED], names[IRON_ROW_FAILED],
+                 first[IRON_ROW_FAILED]->reason);
     IRON_FAIL_IF(!counts[IRON_ROW_OK], err, IRON_E_UNSUPPORTED, "no contender could race: %.180s",
                  a->report.row_count ? a->report.rows[0].reason : "no row was chosen");
     return IRON_OK;

@@ -9,8 +9,9 @@
  *
  *     P(outside) = 2 P(B(n, 1/2) <= k - 1)
  *
- * and k is the largest for which that is at most 5 %. The sum is exact for every possible count (no
- * normal approximation): its first term is 2^-n, and 2^-1000 is still a normal double.
+ * and k is the largest for which that is at most 5 %; the interval's coverage is the rest. The sum
+ * is exact for every possible count (no normal approximation): its first term is 2^-n, and 2^-1000
+ * is still a normal double.
  */
 #include "arena/arena_internal.h"
 
@@ -18,9 +19,6 @@
 #include <string.h>
 
 #define OUTSIDE 0.05
-
-/* Of a normal distribution: the standard deviation divided by the median absolute deviation. */
-#define DEVIATION_FACTOR 1.4826
 
 /* NaN sorts last, so that this is a total order for any samples. */
 static int by_value(const void *a, const void *b) {
@@ -38,7 +36,7 @@ static double middle_of(const double *sorted, size_t count) {
 }
 
 /* The rank of the interval's bounds from either end: 1 means the least and the greatest. */
-static size_t interval_rank(size_t count) {
+static size_t interval_rank(size_t count, double *coverage) {
     double term = 1, below;
     size_t rank = 0;
 
@@ -46,6 +44,7 @@ static size_t interval_rank(size_t count) {
         term /= 2;
     below = term;
     while (2 * below <= OUTSIDE) {
+        *coverage = 1 - 2 * below;
         rank++;
         term *= (double)(count - rank + 1) / (double)rank;
         below += term;
@@ -53,14 +52,23 @@ static size_t interval_rank(size_t count) {
     return rank;
 }
 
-/* Replaces the samples by their distances from the median, and sorts those. */
-static double noise_of(double *samples, size_t count, double median) {
-    if (!(median > 0))
+/* The square root, by Newton's method from above: the library links no libm. */
+static double root_of(double square) {
+    double root = square > 1 ? square : 1;
+
+    for (double next; (next = (root + square / root) / 2) < root;)
+        root = next;
+    return root;
+}
+
+static double noise_of(const double *samples, size_t count, double mean) {
+    double squares = 0;
+
+    if (count < 2 || !(mean > 0))
         return 0;
     for (size_t k = 0; k < count; k++)
-        samples[k] = samples[k] < median ? median - samples[k] : samples[k] - median;
-    qsort(samples, count, sizeof samples[0], by_value);
-    return 100 * DEVIATION_FACTOR * middle_of(samples, count) / median;
+        squares += (samples[k] - mean) * (samples[k] - mean);
+    return 100 * root_of(squares / (double)(count - 1)) / mean;
 }
 
 iron__statistics iron__statistics_of(const double *samples, size_t count) {
@@ -80,10 +88,13 @@ iron__statistics iron__statistics_of(const double *samples, size_t count) {
         s.mean += sorted[k];
     s.mean /= (double)count;
     s.min = sorted[0];
+    s.max = sorted[count - 1];
     s.p95 = sorted[(95 * count + 99) / 100 - 1];
-    rank = count < IRON_SAMPLES_FOR_INTERVAL ? 1 : interval_rank(count);
+    s.noise_percent = noise_of(sorted, count, s.mean);
+    if (count < IRON_SAMPLES_FOR_INTERVAL)
+        return s;
+    rank = interval_rank(count, &s.coverage);
     s.low = sorted[rank - 1];
     s.high = sorted[count - rank];
-    s.noise_percent = noise_of(sorted, count, s.median);
     return s;
 }

@@ -14,9 +14,9 @@
  *                                          |                       it holds --> the next piece
  *                                          `- elsewhere: another client feeds it: give up
  *
- * The parts in order: the address, responses, the request's body, HTTP (the only part that knows
- * libcurl), the seal of a prefix, what to do after a response, and the push itself. Decisions are
- * functions of a response alone, without network or clock.
+ * The parts in order: the address, responses, the request's body, HTTP, the seal of a prefix, what
+ * to do after a response, and the push itself. Decisions are functions of a response alone, without
+ * network or clock.
  */
 #include "core/clock.h"
 #include "core/fail.h"
@@ -24,17 +24,16 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "core/seal.h"
 #include "formats/dtype.h"
 #include "formats/source.h"
+#include "io/http.h"
 
 #include <iron/iron_digest.h>
 #include <iron/iron_server.h>
 
 #include <assert.h>
-#include <curl/curl.h>
-
-#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -183,11 +182,7 @@ static const char *get_hex(const iron__json *value, size_t digits) {
 static bool read_decimal(const iron__json *value, uint64_t *out) {
     const char *text = iron__json_get_text(value);
 
-    if (!text || !text[0] || strspn(text, DIGITS) != strlen(text))
-        return false;
-    errno = 0;
-    *out = strtoull(text, NULL, 10);
-    return errno == 0;
+    return text && iron__read_digits(&text, NULL, 10, out) && !*text;
 }
 
 static bool read_engine(const iron__json *root, engine_state *e) {
@@ -269,11 +264,7 @@ typedef struct request_body {
 
 /* IRON_E_CANCELLED if the caller wants to stop. */
 static iron_status report_progress(const push_progress *p, uint64_t token, iron_error *err) {
-    uint64_t done = token - p->begin;
-
-    IRON_FAIL_IF(p->call && p->call(p->context, done, p->total), err, IRON_E_CANCELLED,
-                 "cancelled after %" PRIu64 " tokens", done);
-    return IRON_OK;
+    return iron__progress(p->call, p->context, token - p->begin, p->total, err);
 }
 
 /* Up to `room` bytes more; 0 at the end, and after a failure: see status. */
@@ -304,208 +295,116 @@ static size_t body_take(request_body *b, char *to, size_t room) {
     return count;
 }
 
-/* HTTP: requests to one engine over one kept-alive connection.
- *
- * libcurl is told not to use other protocols than HTTP and HTTPS, not to follow redirects (the
- * token would be sent to wherever they point), not to use proxies for this machine's own addresses,
- * not to wait for "100 Continue", and not to use signals. HTTP/1.1 only: one body at a time needs
- * no frames. It cannot restart a body by itself when a kept connection turns out to be dead (there
- * is no seek function): resending is decided below. */
+/* HTTP: requests to one engine over one kept-alive connection. Redirects are not followed (the
+ * token would be sent to wherever they point), this machine's own addresses are used without a
+ * proxy, and "100 Continue" is not waited for. */
 
-/* Bytes read from the file and given to the socket at once: the most that libcurl takes. 64 KiB are
- * a quarter slower. */
-#define SEND_BYTES (2L << 20)
-
-#define CONNECT_SECONDS 10L
-#define ASK_SECONDS     30L
-#define SILENT_SECONDS  60L /* without a byte: the connection is dead */
+#define ASK_SECONDS    30u
+#define SILENT_SECONDS 60u /* the server may be syncing */
 
 typedef struct http_client {
-    CURL *curl;
-    struct curl_slist *headers;
+    iron__http_connection *connection;
     const engine_url *url;
-    bool has_begun; /* curl_global_init was called */
-    char why[CURL_ERROR_SIZE];
-    char *text; /* of the response; reused for the next one */
-    size_t bytes, room;
+    const char *ca_file;                           /* or NULL */
+    char authorization[IRON_AUTH_TOKEN_SIZE + 32]; /* "": none */
+    char *text;                                    /* of the response: RESPONSE_BYTES_MAX */
+    size_t bytes;
+    request_body *body; /* that is being sent */
 } http_client;
 
-static size_t receive(char *data, size_t size, size_t count, void *context) {
+static bool receive(void *context, const iron__http_response *got, const void *data, size_t bytes) {
     http_client *h = context;
-    size_t some = size * count, room = h->room ? h->room : 4096;
-    char *text;
 
-    if (some > RESPONSE_BYTES_MAX - h->bytes)
-        return 0;
-    while (room < h->bytes + some)
-        room *= 2;
-    text = room > h->room ? realloc(h->text, room) : h->text;
-    if (!text)
-        return 0;
-    h->text = text;
-    h->room = room;
-    memcpy(h->text + h->bytes, data, some);
-    h->bytes += some;
-    return some;
+    (void)got;
+    if (bytes > RESPONSE_BYTES_MAX - h->bytes)
+        return false;
+    memcpy(h->text + h->bytes, data, bytes);
+    h->bytes += bytes;
+    return true;
 }
 
-static size_t send_body(char *to, size_t size, size_t count, void *context) {
-    request_body *body = context;
-    size_t some = body_take(body, to, size * count);
-
-    return body->status == IRON_OK ? some : CURL_READFUNC_ABORT;
-}
-
-static bool add_header(http_client *h, const char *line) {
-    struct curl_slist *longer = curl_slist_append(h->headers, line);
-
-    if (longer)
-        h->headers = longer;
-    return longer != NULL;
-}
-
-static iron_status add_headers(http_client *h, const char *token_file, iron_error *err) {
-    char token[IRON_AUTH_TOKEN_SIZE], line[IRON_AUTH_TOKEN_SIZE + 32];
-    bool is_added = add_header(h, "Expect:") &&
-                    add_header(h, "Content-Type: application/octet-stream") &&
-                    add_header(h, "Accept: application/json, application/problem+json");
-
-    if (is_added && token_file) {
-        IRON_TRY(iron__auth_token_read(token_file, token, err));
-        snprintf(line, sizeof line, "Authorization: Bearer %s", token);
-        is_added = add_header(h, line);
-        explicit_bzero(token, sizeof token);
-        explicit_bzero(line, sizeof line);
-    }
-    IRON_FAIL_IF(!is_added, err, IRON_E_NOMEM, "out of memory for a request header");
-    return IRON_OK;
-}
-
-/* Options for all requests. */
-static bool set_options(http_client *h, const char *ca_file) {
-    CURL *c = h->curl;
-    char agent[64]; /* libcurl copies it */
-    bool is_set = curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
-                  curl_easy_setopt(c, CURLOPT_UPLOAD_BUFFERSIZE, SEND_BYTES) == CURLE_OK &&
-                  curl_easy_setopt(c, CURLOPT_HTTPHEADER, h->headers) == CURLE_OK;
-
-    snprintf(agent, sizeof agent, "iron/%s", iron_version());
-    if (ca_file)
-        is_set = is_set && curl_easy_setopt(c, CURLOPT_CAINFO, ca_file) == CURLE_OK &&
-                 curl_easy_setopt(c, CURLOPT_CAPATH, NULL) == CURLE_OK;
-    if (h->url->is_loopback)
-        is_set = is_set && curl_easy_setopt(c, CURLOPT_NOPROXY, "*") == CURLE_OK;
-    return is_set &&
-           curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_USERAGENT, agent) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_ERRORBUFFER, h->why) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, receive) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_WRITEDATA, h) == CURLE_OK &&
-           curl_easy_setopt(c, CURLOPT_READFUNCTION, send_body) == CURLE_OK;
+static size_t send_body(void *context, char *to, size_t room) {
+    return body_take(((http_client *)context)->body, to, room);
 }
 
 static void http_close(http_client *http) {
-    curl_easy_cleanup(http->curl);
-    curl_slist_free_all(http->headers);
-    if (http->has_begun)
-        curl_global_cleanup();
+    iron__http_connection_destroy(http->connection);
+    explicit_bzero(http->authorization, sizeof http->authorization);
     free(http->text);
 }
 
 /* Both files may be NULL. Sends nothing yet. To be closed whatever this returns. */
 static iron_status http_open(http_client *h, const engine_url *url, const char *token_file,
                              const char *ca_file, iron_error *err) {
+    char token[IRON_AUTH_TOKEN_SIZE];
+
     h->url = url;
-    h->has_begun = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
-    h->curl = h->has_begun ? curl_easy_init() : NULL;
-    IRON_FAIL_IF(!h->curl, err, IRON_E_NOMEM, "cannot start libcurl; is there memory left?");
-    IRON_TRY(add_headers(h, token_file, err));
-    IRON_FAIL_IF(!set_options(h, ca_file), err, IRON_E_UNSUPPORTED,
-                 "libcurl %s lacks an option that is needed; use 7.85 or newer",
-                 curl_version_info(CURLVERSION_NOW)->version);
+    h->ca_file = ca_file;
+    if (token_file) {
+        IRON_TRY(iron__auth_token_read(token_file, token, err));
+        snprintf(h->authorization, sizeof h->authorization, "Authorization: Bearer %s", token);
+        explicit_bzero(token, sizeof token);
+    }
+    IRON_TRY(iron__http_load(err));
+    h->connection = iron__http_connection_create();
+    h->text = malloc(RESPONSE_BYTES_MAX);
+    IRON_FAIL_IF(!h->connection || !h->text, err, IRON_E_NOMEM,
+                 "cannot start libcurl; is there memory left?");
     return IRON_OK;
 }
 
-/* Errors that may go away. An untrusted certificate does not. */
-static bool is_temporary_error(CURLcode code) {
-    switch (code) {
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_OPERATION_TIMEDOUT:
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-    case CURLE_GOT_NOTHING:
-    case CURLE_PARTIAL_FILE:
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_SEND_FAIL_REWIND:
-        return true;
-    default:
-        return false;
-    }
-}
+static void run_request(http_client *h, iron__http_request *request, response *r) {
+    iron__http_response got;
 
-static void perform(http_client *h, response *r) {
-    curl_off_t seconds = 0;
-    long status = 0;
-    CURLcode code;
-
+    request->lines[request->line_count++] = "Accept: application/json, application/problem+json";
+    if (h->authorization[0])
+        request->lines[request->line_count++] = h->authorization;
+    request->ca_file = h->ca_file;
+    request->is_direct = h->url->is_loopback;
+    request->wants_errors = true;
+    request->body = receive;
+    request->context = h;
     h->bytes = 0;
-    h->why[0] = '\0';
-    code = curl_easy_perform(h->curl);
-    if (code == CURLE_OK) {
-        curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
-        curl_easy_getinfo(h->curl, CURLINFO_RETRY_AFTER, &seconds);
-        read_response(r, (unsigned)status, h->text ? h->text : "", h->bytes);
-        r->has_retry_after = seconds > 0;
-        r->retry_after_s = seconds > 0 ? (uint64_t)seconds : 0;
+    iron__http_run(h->connection, request, &got);
+    if (got.curl_code == IRON_CURLE_OK) {
+        read_response(r, got.status, h->text, h->bytes);
+        r->has_retry_after = got.retry_after_s != IRON_COUNT_UNKNOWN && got.retry_after_s > 0;
+        r->retry_after_s = r->has_retry_after ? got.retry_after_s : 0;
         return;
     }
-    *r = (response){.is_lost = is_temporary_error(code)};
-    if (code == CURLE_SEND_FAIL_REWIND)
+    *r = (response){.is_lost = iron__http_is_transient(&got)};
+    if (got.curl_code == IRON_CURLE_SEND_FAIL_REWIND)
         snprintf(r->reason, sizeof r->reason, "the connection was lost");
-    else if (code == CURLE_WRITE_ERROR)
+    else if (got.is_stopped)
         snprintf(r->reason, sizeof r->reason,
                  "its response is longer than %zu bytes; is it iron serve?", RESPONSE_BYTES_MAX);
     else
-        snprintf(r->reason, sizeof r->reason, "%.190s",
-                 h->why[0] ? h->why : curl_easy_strerror(code));
+        snprintf(r->reason, sizeof r->reason, "%.190s", got.curl_text);
 }
 
-/* Reads the state of the engine. Setting the options can fail for lack of memory only. */
+/* Reads the state of the engine. */
 static void http_ask(http_client *http, response *r) {
-    CURL *c = http->curl;
+    iron__http_request request = {.url = http->url->engine, .seconds = ASK_SECONDS};
 
-    if (curl_easy_setopt(c, CURLOPT_URL, http->url->engine) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_HTTPGET, 1L) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_TIMEOUT, ASK_SECONDS) == CURLE_OK)
-        perform(http, r);
-    else
-        *r = (response){.reason = "out of memory for a request"};
+    run_request(http, &request, r);
 }
 
 /* Sends the body from its beginning. If the body fails there is no response: see its status. */
 static void http_send(http_client *http, iron_dtype dtype, uint64_t at, request_body *body,
                       response *r) {
-    curl_off_t bytes = (curl_off_t)(body->tokens * body->width);
     char url[URL_BYTES + 64];
-    CURL *c = http->curl;
+    iron__http_request request = {.url = url,
+                                  .silence_max = SILENT_SECONDS,
+                                  .send = send_body,
+                                  .send_bytes = body->tokens * body->width,
+                                  .lines = {"Expect:", "Content-Type: application/octet-stream"},
+                                  .line_count = 2};
 
     snprintf(url, sizeof url, "%s/feed?dtype=%s&at=%" PRIu64, http->url->engine,
              iron_dtype_name(dtype), at);
     body->taken = 0;
-    if (curl_easy_setopt(c, CURLOPT_URL, url) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_POST, 1L) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, bytes) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_READDATA, body) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_TIMEOUT, 0L) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, 1L) == CURLE_OK &&
-        curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, SILENT_SECONDS) == CURLE_OK)
-        perform(http, r);
-    else
-        *r = (response){.reason = "out of memory for a request"};
+    http->body = body;
+    run_request(http, &request, r);
 }
 
 /* The seal of a prefix tells whether an engine holds the beginning of this file, without any of its
@@ -707,27 +606,6 @@ static iron_status pause_before(const push *p, uint32_t attempt, const response 
     return IRON_OK;
 }
 
-/* A server that cannot be reached at the beginning is a wrong address more often than a restart, so
- * that is an error at once. A busy one is waited for. */
-static iron_status ask_first(push *p, iron_error *err) {
-    response r;
-
-    for (uint32_t attempt = 1;; attempt++) {
-        http_ask(&p->http, &r);
-        if (r.has_engine && r.engine.batch > 0)
-            break;
-        IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
-                     p->url.engine, r.reason);
-        if (!is_temporary(&r))
-            return refuse(p, &r, err);
-        if (attempt > p->retries)
-            return give_up(p, &r, err);
-        IRON_TRY(pause_before(p, attempt, &r, p->progress.begin, err));
-    }
-    p->engine = r.engine;
-    return IRON_OK;
-}
-
 /* The engine must hold the first tokens of the file and nothing else. */
 static iron_status check_prefix(const push *p, iron_error *err) {
     uint64_t held = p->engine.tokens;
@@ -744,28 +622,6 @@ static iron_status check_prefix(const push *p, iron_error *err) {
                  "engine %s holds %" PRIu64 " tokens that are not the beginning of %.40s (seal %s "
                  "against %s); use --append to add it behind them, or another engine",
                  p->url.name, held, iron_source_file(p->source, 0), p->engine.seal, seal);
-    return IRON_OK;
-}
-
-/* Where the file's first token belongs, and where to resume. */
-static iron_status find_beginning(push *p, iron_error *err) {
-    uint64_t position = p->engine.tokens;
-    char sentence[80];
-
-    p->plan.tokens = iron_source_tokens(p->source);
-    p->plan.piece = piece_tokens(p->options->piece_tokens, p->engine.batch,
-                                 iron_dtype_bytes(iron_source_dtype(p->source)));
-    if (p->options->is_append)
-        p->plan.base = position;
-    else
-        IRON_TRY(check_prefix(p, err));
-    p->progress.begin = position - p->plan.base;
-    p->progress.total = p->plan.tokens - p->progress.begin;
-    if (p->progress.begin > 0 && p->progress.total > 0) {
-        snprintf(sentence, sizeof sentence, "resuming at token %" PRIu64 " of %" PRIu64,
-                 p->progress.begin, p->plan.tokens);
-        note(p, sentence);
-    }
     return IRON_OK;
 }
 
@@ -829,23 +685,44 @@ static iron_status push_piece(push *p, iron_error *err) {
 }
 
 static iron_status run(push *p, iron_error *err) {
-    IRON_TRY(ask_first(p, err));
-    IRON_TRY(find_beginning(p, err));
+    response r;
+    uint64_t position;
+    char sentence[80];
+
+    /* a server that cannot be reached at the beginning is a wrong address more often than a
+     * restart, so that is an error at once; a busy one is waited for */
+    for (uint32_t attempt = 1;; attempt++) {
+        http_ask(&p->http, &r);
+        if (r.has_engine && r.engine.batch > 0)
+            break;
+        IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
+                     p->url.engine, r.reason);
+        if (!is_temporary(&r))
+            return refuse(p, &r, err);
+        if (attempt > p->retries)
+            return give_up(p, &r, err);
+        IRON_TRY(pause_before(p, attempt, &r, p->progress.begin, err));
+    }
+    p->engine = r.engine;
+    /* where the file's first token belongs, and where to resume */
+    position = p->engine.tokens;
+    p->plan.tokens = iron_source_tokens(p->source);
+    p->plan.piece = piece_tokens(p->options->piece_tokens, p->engine.batch,
+                                 iron_dtype_bytes(iron_source_dtype(p->source)));
+    if (p->options->is_append)
+        p->plan.base = position;
+    else
+        IRON_TRY(check_prefix(p, err));
+    p->progress.begin = position - p->plan.base;
+    p->progress.total = p->plan.tokens - p->progress.begin;
+    if (p->progress.begin > 0 && p->progress.total > 0) {
+        snprintf(sentence, sizeof sentence, "resuming at token %" PRIu64 " of %" PRIu64,
+                 p->progress.begin, p->plan.tokens);
+        note(p, sentence);
+    }
     while (p->engine.tokens < p->plan.base + p->plan.tokens)
         IRON_TRY(push_piece(p, err));
     return iron__source_check_unchanged(p->source, err);
-}
-
-static iron_status check_arguments(const iron_push_options *o, const iron_source *source,
-                                   const iron_push_result *result, iron_error *err) {
-    IRON_FAIL_IF(!o || o->struct_size != sizeof *o || !o->url, err, IRON_E_ARG,
-                 "iron_push_options.struct_size is not %zu, or there is no url", sizeof *o);
-    IRON_FAIL_IF(!result || result->struct_size != sizeof *result, err, IRON_E_ARG,
-                 "iron_push_result.struct_size is not %zu; set it to sizeof", sizeof *result);
-    IRON_FAIL_IF(!iron__source_is_seekable(source), err, IRON_E_ARG,
-                 "a push needs regular files, which can be sent again; save it to a file, or "
-                 "send it with curl");
-    return IRON_OK;
 }
 
 iron_status iron_push(const iron_push_options *options, iron_source *source, iron_progress progress,
@@ -854,7 +731,12 @@ iron_status iron_push(const iron_push_options *options, iron_source *source, iro
     const engine_state *e = &p.engine;
     iron_status status;
 
-    IRON_TRY(check_arguments(options, source, result, err));
+    IRON_TRY(iron__struct_check(options, sizeof *options, "iron_push_options", err));
+    IRON_FAIL_IF(!options->url, err, IRON_E_ARG, "iron_push_options.url is NULL; give an address");
+    IRON_TRY(iron__struct_check(result, sizeof *result, "iron_push_result", err));
+    IRON_FAIL_IF(!iron__source_is_seekable(source), err, IRON_E_ARG,
+                 "a push needs regular files, which can be sent again; save it to a file, or "
+                 "send it with curl");
     IRON_TRY(parse_url(options->url, &p.url, err));
     p.progress.context = context;
     p.retries = options->retries ? options->retries : RETRIES;

@@ -5,19 +5,30 @@
 #ifndef IRON_CORE_ARRAY_H
 #define IRON_CORE_ARRAY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-/* The array with room for one element more than `count`, which takes the old one's place. NULL: out
- * of memory, and the old one is as before. */
-static inline void *iron__array_grow(void *array, size_t count, size_t *capacity, size_t each) {
-    size_t more = *capacity ? 2 * *capacity : 16;
+/* Any pointer: reading and writing one through this type is allowed. */
+typedef void *__attribute__((may_alias)) iron__array;
 
-    if (array && count < *capacity)
-        return array;
-    array = realloc(array, more * each);
-    *capacity = array ? more : *capacity;
-    return array;
+/* Makes room for one element more than `count` in the array that `at` points to. False: out of
+ * memory, and it is as before. */
+#define IRON_ARRAY_GROW(at, count, capacity)                                                       \
+    iron__array_grow((iron__array *)(at), (count), (capacity), sizeof **(at))
+
+static inline bool iron__array_grow(iron__array *at, size_t count, size_t *capacity, size_t each) {
+    size_t more = *capacity ? 2 * *capacity : 16;
+    void *grown;
+
+    if (*at && count < *capacity)
+        return true;
+    grown = realloc(*at, more * each);
+    if (!grown)
+        return false;
+    *at = grown;
+    *capacity = more;
+    return true;
 }
 
 /* The run that holds a position: the last of `count` that begins there or before. `starts`: where

@@ -93,24 +93,6 @@ static uint64_t parse_size(const char *text) {
     return value * (*unit == 'K' ? 1024 : *unit == 'M' ? 1024 * 1024 : 1);
 }
 
-static void read_caches(iron_cpu_info *info) {
-    for (int index = 0; index < 8; index++) {
-        char level[16], type[32], size[32];
-        uint64_t bytes;
-
-        read_cache_field(0, index, "level", level, sizeof level);
-        read_cache_field(0, index, "type", type, sizeof type);
-        read_cache_field(0, index, "size", size, sizeof size);
-        bytes = parse_size(size);
-        if (level[0] == '1' && strcmp(type, "Instruction") != 0)
-            info->l1d_bytes = bytes;
-        else if (level[0] == '2')
-            info->l2_bytes = bytes;
-        else if (level[0] == '3')
-            info->l3_bytes = bytes;
-    }
-}
-
 /* Each cache is counted at the first CPU that shares it: processors with several dies have several
  * caches. */
 uint64_t iron__cpu_last_cache_bytes(void) {
@@ -186,7 +168,21 @@ iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
     *info = (iron_cpu_info){.struct_size = sizeof *info};
     info->threads = iron__cpu_threads();
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    read_caches(info);
+    for (int index = 0; index < 8; index++) {
+        char level[16], type[32], size[32];
+        uint64_t bytes;
+
+        read_cache_field(0, index, "level", level, sizeof level);
+        read_cache_field(0, index, "type", type, sizeof type);
+        read_cache_field(0, index, "size", size, sizeof size);
+        bytes = parse_size(size);
+        if (level[0] == '1' && strcmp(type, "Instruction") != 0)
+            info->l1d_bytes = bytes;
+        else if (level[0] == '2')
+            info->l2_bytes = bytes;
+        else if (level[0] == '3')
+            info->l3_bytes = bytes;
+    }
     iron__cpu_name(info->name, sizeof info->name);
     snprintf(info->features, sizeof info->features, "%s%s%s",
              features & IRON_CPU_NEON ? "neon " : "", features & IRON_CPU_AVX2 ? "avx2 " : "",

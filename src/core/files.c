@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/types.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -86,11 +85,11 @@ static iron_status check(const char *path, const char *what, size_t bytes_max, b
     return IRON_OK;
 }
 
-static ssize_t read_all(int fd, char *to, size_t bytes) {
+ssize_t iron__read_all(int fd, void *to, size_t bytes) {
     size_t have = 0;
 
     while (have < bytes) {
-        ssize_t got = read(fd, to + have, bytes - have);
+        ssize_t got = read(fd, (char *)to + have, bytes - have);
 
         if (got < 0 && errno == EINTR)
             continue;
@@ -126,7 +125,7 @@ iron_status iron__small_file_read(const char *path, const char *what, size_t byt
                             (int64_t)info.st_size);
         goto done;
     }
-    got = read_all(fd, text, (size_t)info.st_size);
+    got = iron__read_all(fd, text, (size_t)info.st_size);
     if (got < 0) {
         status = iron__fail(err, IRON_E_IO, errno, "%s %s: %s", what, path, strerror(errno));
         free(text);

@@ -10,12 +10,16 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* Reads a whole file: a key, a certificate, a page. Returns malloc'ed memory with a terminating
  * zero that is not counted. `what` names the file's role in errors: "token file". A secret must
  * belong to this user or to root and be inaccessible to everyone else. */
 iron_status iron__small_file_read(const char *path, const char *what, size_t bytes_max,
                                   bool is_secret, char **out, size_t *bytes, iron_error *err);
+
+/* Reads up to `bytes` bytes, fewer only at the end of the file. Returns how many, or -1. */
+ssize_t iron__read_all(int fd, void *to, size_t bytes);
 
 /* The authentication token that a server requires and a client sends. */
 #define IRON_AUTH_TOKEN_MAX  4096u

@@ -230,19 +230,6 @@ static iron_status read_number(reader *r, iron__json *out, iron_error *err) {
 
 static iron_status read_value(reader *r, iron__json *out, iron_error *err);
 
-/* A member's name and its colon. */
-static iron_status read_name(reader *r, iron__json *name, iron_error *err) {
-    skip_blanks(r);
-    if (r->at == r->end || *r->at != '"')
-        return fail_at(r, err, "expected a member's name in quotes");
-    IRON_TRY(read_string(r, name, err));
-    skip_blanks(r);
-    if (r->at == r->end || *r->at != ':')
-        return fail_at(r, err, "expected ':'");
-    r->at++;
-    return IRON_OK;
-}
-
 static int by_name(const void *a, const void *b) {
     return strcmp(((const iron__json *)a)->name, ((const iron__json *)b)->name);
 }
@@ -263,8 +250,17 @@ static iron_status read_container(reader *r, iron__json_kind kind, iron__json *o
     for (; is_open; count++) {
         iron__json name = {.text = NULL}, value;
 
-        if (is_object)
-            IRON_TRY(read_name(r, &name, err));
+        if (is_object) {
+            /* A member's name and its colon. */
+            skip_blanks(r);
+            if (r->at == r->end || *r->at != '"')
+                return fail_at(r, err, "expected a member's name in quotes");
+            IRON_TRY(read_string(r, &name, err));
+            skip_blanks(r);
+            if (r->at == r->end || *r->at != ':')
+                return fail_at(r, err, "expected ':'");
+            r->at++;
+        }
         IRON_TRY(read_value(r, &value, err));
         value.name = name.text;
         assert(r->open > r->finished);

@@ -24,23 +24,12 @@ iron_status iron__lattice_check(const uint32_t *points, uint32_t count, iron_err
     return IRON_OK;
 }
 
-static void fill_nearest(iron_lattice *l) {
-    uint32_t index = 0;
-
-    for (uint32_t k = 0; k <= 2 * (l->span - 1); k++) {
-        uint32_t twice = 2 * l->first + k;
-
-        while (index + 1 < l->count && twice > l->points[index] + l->points[index + 1])
-            index++;
-        l->nearest[k] = (uint8_t)index;
-    }
-}
-
 iron_status iron__lattice_create(const uint32_t *points, uint32_t count,
                                  const iron_allocator *allocator, iron_lattice **out,
                                  iron_error *err) {
     iron_lattice *l;
     uint32_t span;
+    uint32_t index = 0;
 
     *out = NULL;
     IRON_FAIL_IF(
@@ -63,7 +52,13 @@ iron_status iron__lattice_create(const uint32_t *points, uint32_t count,
     l->first_fold = points[0] % span;
     l->allocator = allocator;
     memcpy(l->points, points, count * sizeof *points);
-    fill_nearest(l);
+    for (uint32_t k = 0; k <= 2 * (l->span - 1); k++) {
+        uint32_t twice = 2 * l->first + k;
+
+        while (index + 1 < l->count && twice > l->points[index] + l->points[index + 1])
+            index++;
+        l->nearest[k] = (uint8_t)index;
+    }
     *out = l;
     return IRON_OK;
 }

@@ -64,6 +64,22 @@ char *iron__print(const char *format, ...) {
     return length >= 0 ? text : NULL;
 }
 
+bool iron__append(char *text, size_t size, const char *format, ...) {
+    size_t used = strlen(text);
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+    return length >= 0 && (size_t)length < size - used;
+}
+
+void iron__append_item(char *text, size_t size, const char *item) {
+    if (!iron__append(text, size, "%s%s", text[0] ? ", " : "", item))
+        memcpy(text + size - 4, "...", 4);
+}
+
 /* From this size on memory comes from mmap, in huge pages: walking down the columns of a matrix
  * would otherwise spend its time in page tables. */
 #define LARGE_BYTES ((size_t)4 << 20)

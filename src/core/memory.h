@@ -10,6 +10,8 @@
 
 #include <iron/iron.h>
 
+#include <stdbool.h>
+
 #define IRON_CACHE_LINE 64
 
 /* posix_memalign and free, used when a configuration gives no allocator. */
@@ -22,6 +24,13 @@ void iron__release(const iron_allocator *allocator, void *memory);
 
 /* A text from malloc, which the caller frees; NULL: out of memory. */
 char *iron__print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Appends to a text in an array of so many bytes; false: it was cut. */
+bool iron__append(char *text, size_t size, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Appends to a list "a, b"; one that is cut ends in dots. */
+void iron__append_item(char *text, size_t size, const char *item);
 
 /* Large zeroed arrays for benchmarks, in huge pages where the system has them, committed on first
  * touch. Small requests use the default allocator, so that sanitizers see out-of-bounds accesses.

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * status.c: names, messages and codes of every iron_status, all from the one list in iron.h; and
- * the functions that fill an iron_error.
+ * status.c: names, messages and codes of every iron_status, all from the one list in iron.h; the
+ * functions that fill an iron_error; and checks that many public functions share.
  */
 #include "core/fail.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+/* What fail.h tells the analyzer is for callers; here are the functions themselves. */
+#undef iron__no_memory
+#undef iron__fail_again
+#undef iron__fail_path
+#undef iron__struct_check
 
 typedef struct status_row {
     iron_status status;
@@ -66,4 +73,31 @@ iron_status iron__fail_again(iron_error *err, const iron_error *why) {
     if (err)
         *err = *why;
     return why->status;
+}
+
+iron_status iron__struct_check(const void *given, size_t bytes, const char *name, iron_error *err) {
+    uint32_t struct_size = 0;
+
+    if (given)
+        memcpy(&struct_size, given, sizeof struct_size);
+    IRON_FAIL_IF(struct_size != bytes, err, IRON_E_ARG,
+                 "%s.struct_size is not %zu; set it to sizeof, or with the struct's init function",
+                 name, bytes);
+    return IRON_OK;
+}
+
+void iron__struct_init(void *to, size_t struct_size, const void *defaults, size_t bytes) {
+    uint32_t size = (uint32_t)struct_size;
+    size_t known = struct_size < bytes ? struct_size : bytes;
+
+    memset(to, 0, struct_size);
+    memcpy(to, defaults, known);
+    memcpy(to, &size, sizeof size);
+}
+
+iron_status iron__progress(iron_progress progress, void *context, uint64_t done, uint64_t total,
+                           iron_error *err) {
+    IRON_FAIL_IF(progress && progress(context, done, total), err, IRON_E_CANCELLED,
+                 "cancelled after %" PRIu64 " tokens", done);
+    return IRON_OK;
 }

@@ -3,12 +3,16 @@
  * thread_pool.c: the thread pool.
  *
  * A run is announced by a new `round`, whose lowest bits are the number of threads that take part:
- * as many as there are tasks. Each of them works until no index is left, then counts itself out of
- * `busy`. Waking a sleeping thread takes 50 us and more, as long as a batch of 3 MiB. So workers
- * and caller spin before they sleep, and for longer than that: if either slept while the other woke
- * up, both would sleep in every run. Only threads that sleep are signalled, which keeps the mutex
- * out of runs that follow each other: a sleeper says so before it looks at what it waits for, and
- * the other side changes that before it looks for sleepers (both sequentially consistent).
+ * as many as there are tasks. A worker enters a round, works until no index is left, and leaves.
+ * When the caller finds no index left, it closes the round and waits only for workers that have
+ * entered: on a busy machine, a worker can be without a processor for milliseconds. Each worker has
+ * its own word for entering and leaving, so that they do not queue at one cache line.
+ *
+ * Waking a sleeping thread takes 50 us and more, as long as a batch of 3 MiB. So workers and caller
+ * spin before they sleep, and for longer than that: if either slept while the other woke up, both
+ * would sleep in every run. Only threads that sleep are signalled, which keeps the mutex out of
+ * runs that follow each other: a sleeper says so before it looks at what it waits for, and the
+ * other side changes that before it looks for sleepers (both sequentially consistent).
  *
  * The indices of a plain run are divided into shares, one contiguous range per thread: neighbouring
  * tasks mostly read neighbouring memory, and a thread that continues where it was keeps its
@@ -20,8 +24,9 @@
  * piece before a failed one has been handed out when it fails, and runs to its end; so the lowest
  * failure is the same one that a single thread would have met.
  *
- * Invariants: 1. task, context and shares change only while busy == 0. 2. A run is over when all
- * shares are used up and busy is 0 again; so no thread can touch the task of an earlier run.
+ * Invariants: 1. task, context and shares change only between rounds. 2. A round is over when all
+ * shares are used up and each worker has left it or can no longer enter it; so no thread can touch
+ * the task of an earlier run.
  */
 #include "core/thread_pool.h"
 
@@ -36,8 +41,9 @@
 #define SPIN_NS UINT64_C(150000)
 #define SPINS   64
 
-/* Rounds are multiples of this plus the number of threads. */
-#define ROUND UINT64_C(65536)
+/* Rounds are multiples of this plus the number of threads; with this bit, a worker is in it. */
+#define ROUND  UINT64_C(65536)
+#define INSIDE (ROUND / 2)
 
 /* Virtual memory may be limited: the default of 8 MiB per thread would be most of our footprint. */
 #define STACK_BYTES ((size_t)256 * 1024)
@@ -52,8 +58,9 @@ typedef struct worker {
     iron__thread_pool *pool;
     uint32_t index; /* of its share; the caller's is 0 */
     pthread_t thread;
-    pthread_cond_t wake; /* a new round; the caller: nobody is busy */
+    pthread_cond_t wake; /* a new round; the caller: the round is over */
     _Alignas(IRON_CACHE_LINE) atomic_bool is_asleep;
+    _Alignas(IRON_CACHE_LINE) atomic_uint_fast64_t last; /* round; | INSIDE until it has left */
 } worker;
 
 struct iron__thread_pool {
@@ -67,7 +74,6 @@ struct iron__thread_pool {
     worker *workers; /* [0] is the caller */
     atomic_bool stop;
     _Alignas(IRON_CACHE_LINE) atomic_uint_fast64_t round;
-    _Alignas(IRON_CACHE_LINE) atomic_uint busy;
 };
 
 static inline void relax(void) {
@@ -119,24 +125,39 @@ static void run_tasks(iron__thread_pool *pool, uint32_t own_share, uint32_t thre
     }
 }
 
-static bool is_new_round(const iron__thread_pool *pool, uint64_t seen) {
+static bool is_new_round(iron__thread_pool *pool, uint64_t seen) {
     return atomic_load(&pool->round) != seen;
 }
 
-static bool is_nobody_busy(const iron__thread_pool *pool, uint64_t seen) {
-    (void)seen;
-    return atomic_load(&pool->busy) == 0;
+/* False if the worker is too late. */
+static bool enter(worker *w, uint64_t round) {
+    uint64_t last = atomic_load(&w->last);
+
+    return last != round && atomic_compare_exchange_strong(&w->last, &last, round | INSIDE);
+}
+
+/* Closes the round to workers that have not entered it. */
+static bool is_over(iron__thread_pool *pool, uint64_t round) {
+    for (uint32_t k = 1; k < round % ROUND; k++) {
+        uint64_t last = atomic_load(&pool->workers[k].last);
+
+        if (last == (round | INSIDE))
+            return false;
+        if (last != round && !atomic_compare_exchange_strong(&pool->workers[k].last, &last, round))
+            return false;
+    }
+    return true;
 }
 
 /* Waits until the condition holds: spins, then sleeps. */
-static void wait_until(bool (*holds)(const iron__thread_pool *pool, uint64_t seen), worker *self,
-                       uint64_t seen) {
+static void wait_until(bool (*holds)(iron__thread_pool *pool, uint64_t round), worker *self,
+                       uint64_t round) {
     iron__thread_pool *pool = self->pool;
     uint64_t end = 0, now;
 
     do {
         for (int spin = 0; spin < SPINS; spin++) {
-            if (holds(pool, seen))
+            if (holds(pool, round))
                 return;
             relax();
         }
@@ -146,7 +167,7 @@ static void wait_until(bool (*holds)(const iron__thread_pool *pool, uint64_t see
     } while (now < end);
     pthread_mutex_lock(&pool->mutex);
     atomic_store(&self->is_asleep, true);
-    while (!holds(pool, seen))
+    while (!holds(pool, round))
         pthread_cond_wait(&self->wake, &pool->mutex);
     atomic_store(&self->is_asleep, false);
     pthread_mutex_unlock(&pool->mutex);
@@ -170,20 +191,22 @@ static void *worker_main(void *argument) {
         seen = atomic_load(&pool->round);
         if (atomic_load_explicit(&pool->stop, memory_order_acquire))
             return NULL;
-        if (self->index >= seen % ROUND)
+        if (self->index >= seen % ROUND || !enter(self, seen))
             continue;
         run_tasks(pool, self->index, (uint32_t)(seen % ROUND));
-        if (atomic_fetch_sub(&pool->busy, 1) == 1)
-            wake(&pool->workers[0]);
+        atomic_store(&self->last, seen);
+        wake(&pool->workers[0]);
     }
 }
 
-static void announce_round(iron__thread_pool *pool, uint32_t threads) {
+static uint64_t announce_round(iron__thread_pool *pool, uint32_t threads) {
     uint64_t before = atomic_load_explicit(&pool->round, memory_order_relaxed);
+    uint64_t round = (before / ROUND + 1) * ROUND + threads;
 
-    atomic_store(&pool->round, (before / ROUND + 1) * ROUND + threads);
+    atomic_store(&pool->round, round);
     for (uint32_t k = 1; k < threads; k++)
         wake(&pool->workers[k]);
+    return round;
 }
 
 iron_status iron__thread_pool_create(uint32_t threads, const iron_allocator *allocator,
@@ -248,6 +271,7 @@ uint32_t iron__thread_pool_threads(const iron__thread_pool *pool) { return pool-
 void iron__thread_pool_run(iron__thread_pool *pool, iron__task task, void *context, size_t count) {
     uint32_t threads = count < pool->threads ? (uint32_t)count : pool->threads;
     size_t begin = 0;
+    uint64_t round;
 
     if (threads <= 1) {
         for (size_t k = 0; k < count; k++)
@@ -261,10 +285,9 @@ void iron__thread_pool_run(iron__thread_pool *pool, iron__task task, void *conte
         begin += count / threads + (k < count % threads);
         pool->shares[k].end = begin;
     }
-    atomic_store_explicit(&pool->busy, threads - 1, memory_order_relaxed);
-    announce_round(pool, threads);
+    round = announce_round(pool, threads);
     run_tasks(pool, 0, threads);
-    wait_until(is_nobody_busy, &pool->workers[0], 0);
+    wait_until(is_over, &pool->workers[0], round);
 }
 
 void iron__pieces_end(iron__pieces *p, uint64_t piece, iron_status status,

@@ -16,6 +16,7 @@
 
 #include "core/array.h"
 #include "core/fail.h"
+#include "core/number.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -61,36 +62,18 @@ void iron_bag_format(const iron_bag *bag, char text[IRON_BAG_TEXT]) {
 
 /* Decimal digits without a leading zero, below 2^64, up to the end of the text. */
 static bool parse_count(const char *text, uint64_t *out) {
-    *out = 0;
-    if (!text[0] || (text[0] == '0' && text[1]))
-        return false;
-    for (; *text; text++)
-        if (*text < '0' || *text > '9' || __builtin_mul_overflow(*out, 10u, out) ||
-            __builtin_add_overflow(*out, (unsigned)(*text - '0'), out))
-            return false;
-    return true;
-}
+    bool is_padded = text[0] == '0' && text[1];
 
-/* 16 lowercase hex digits. */
-static bool parse_half(const char *text, uint64_t *out) {
-    static const char digits[] = "0123456789abcdef";
-
-    *out = 0;
-    for (size_t k = 0; k < 16; k++) {
-        const char *digit = text[k] ? strchr(digits, text[k]) : NULL;
-
-        if (!digit)
-            return false;
-        *out = *out << 4 | (uint64_t)(digit - digits);
-    }
-    return true;
+    return iron__read_digits(&text, NULL, 10, out) && !*text && !is_padded;
 }
 
 iron_status iron_bag_parse(const char *text, iron_bag *bag, iron_error *err) {
+    const char *hi = text, *lo = text + 16;
     iron_bag read = {0, 0, 0};
 
     IRON_FAIL_IF(
-        !parse_half(text, &read.hi) || !parse_half(text + 16, &read.lo) || text[32] != '-' ||
+        strlen(text) < 33 || !iron__read_digits(&hi, lo, 16, &read.hi) || hi != lo ||
+            !iron__read_digits(&lo, text + 32, 16, &read.lo) || lo != text + 32 || *lo != '-' ||
             !parse_count(text + 33, &read.samples),
         err, IRON_E_FORMAT,
         "'%.60s' is not a bag: 32 lowercase hex digits, a hyphen and the number of samples", text);
@@ -205,9 +188,8 @@ static inline iron__seal_words seal_short(const uint32_t *tokens, size_t count) 
     return words;
 }
 
-/* Adds tokens begin ... end-1 of the view to a sample; up to three are carried over. */
-static void seal_tokens(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
-                        size_t end, uint32_t *wide, iron__seal *seal) {
+void iron__seal_view(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
+                     size_t end, uint32_t *wide, iron__seal *seal) {
     size_t some;
 
     if (seal->carried > 0) {
@@ -244,7 +226,7 @@ iron_status iron_bag_add_rows(iron_bag *bag, iron_dtype dtype, const void *token
         iron__seal seal = {.carried = 0};
 
         if (length > 0)
-            seal_tokens(row, &view, k * length, (k + 1) * length, wide.tokens, &seal);
+            iron__seal_view(row, &view, k * length, (k + 1) * length, wide.tokens, &seal);
         add_words(&sums, iron__seal_total(&seal), 1);
     }
     iron_bag_merge(bag, &sums);
@@ -360,7 +342,7 @@ static inline void add_to_sample(iron__bag_cutter *c, const iron__tokens_view *v
         close_sample(c, seal_short(tokens, count));
         return;
     }
-    seal_tokens(c->row, view, at, end, c->wide, &c->seal);
+    iron__seal_view(c->row, view, at, end, c->wide, &c->seal);
     if (is_end)
         close_sample(c, iron__seal_total(&c->seal));
 }
@@ -553,17 +535,15 @@ iron_status iron__bag_begin(const iron__bag_job *job, iron__bag_cutter *c,
 static iron_status leave_sample(iron__bag_job *job, iron__bag_cutter *c, iron_error *err) {
     iron__bag_long one = {c->first, job->cut.kind == IRON_BAG_CUT_EOS ? NO_START : c->stop,
                           c->position};
-    iron__bag_long *longs;
+    bool has_room;
 
     c->is_open = false;
     pthread_mutex_lock(&job->mutex);
-    longs = iron__array_grow(job->longs, job->long_count, &job->long_capacity, sizeof *longs);
-    if (longs) {
-        job->longs = longs;
-        longs[job->long_count++] = one;
-    }
+    has_room = IRON_ARRAY_GROW(&job->longs, job->long_count, &job->long_capacity);
+    if (has_room)
+        job->longs[job->long_count++] = one;
     pthread_mutex_unlock(&job->mutex);
-    return longs ? IRON_OK : iron__no_memory(err, "samples");
+    return has_room ? IRON_OK : iron__no_memory(err, "samples");
 }
 
 iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *c, iron__parallel_source *at,
@@ -620,7 +600,7 @@ static iron_status seal_long_piece(void *context, const void *tokens, iron_error
     iron__seal seal = {.words.count = p->first - p->run->sample->first};
 
     IRON_TRY(iron__stored_check(job->source, p->first, &view, p->first, err));
-    seal_tokens(p->c->row, &view, 0, view.count, p->c->wide, &seal);
+    iron__seal_view(p->c->row, &view, 0, view.count, p->c->wide, &seal);
     seal.words = iron__seal_total(&seal);
     seal.words.count -= p->first - p->run->sample->first;
     p->c->long_words = iron__seal_merge(p->c->long_words, seal.words);
@@ -751,18 +731,15 @@ void iron__bag_finish_pipe(iron__bag_job *job, iron__bag_cutter *c) {
 /* Bags of sources. */
 
 void iron_bag_options_init_sized(iron_bag_options *options, size_t struct_size) {
-    memset(options, 0, struct_size);
-    if (struct_size < sizeof *options)
-        return; /* an older caller: iron_bag_source refuses it */
-    options->struct_size = (uint32_t)struct_size;
-    options->cut.kind = IRON_BAG_CUT_FORMAT;
-    options->count = IRON_COUNT_UNKNOWN;
+    const iron_bag_options defaults = {.cut.kind = IRON_BAG_CUT_FORMAT,
+                                       .count = IRON_COUNT_UNKNOWN};
+
+    iron__struct_init(options, struct_size, &defaults, sizeof defaults);
 }
 
 iron_status iron__bag_result_set(iron_bag_result *result, iron_bag bag, iron_bag_cut cut,
                                  iron_error *err) {
-    IRON_FAIL_IF(result->struct_size != sizeof *result, err, IRON_E_ARG,
-                 "iron_bag_result.struct_size is not %zu; set it to sizeof", sizeof *result);
+    IRON_TRY(iron__struct_check(result, sizeof *result, "iron_bag_result", err));
     *result = (iron_bag_result){.struct_size = sizeof *result, .bag = bag, .cut = cut};
     if (cut.kind != IRON_BAG_CUT_NONE)
         iron_bag_format(&bag, result->text);
@@ -776,9 +753,7 @@ iron_status iron_bag_source(iron_source *source, const iron_bag_options *options
     iron_scan_options o;
     iron_status status;
 
-    IRON_FAIL_IF(!options || options->struct_size != sizeof *options, err, IRON_E_ARG,
-                 "iron_bag_options.struct_size is not %zu; call iron_bag_options_init",
-                 sizeof *options);
+    IRON_TRY(iron__struct_check(options, sizeof *options, "iron_bag_options", err));
     IRON_FAIL_IF(options->cut.kind == IRON_BAG_CUT_NONE, err, IRON_E_ARG,
                  "the bag's cut is NONE; say what a sample is");
     iron_scan_options_init(&o);

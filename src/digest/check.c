@@ -61,8 +61,6 @@ struct iron_check {
 
 /* Finding and opening files. */
 
-static bool is_stdin(const char *path) { return strcmp(path, "-") == 0; }
-
 /* How many leading characters, up to a slash, the names of all files have in common. */
 static size_t common_folder(const iron_manifest *m) {
     const char *first = m->files[0].path;
@@ -87,7 +85,7 @@ static char *find_file(const iron_check *c, const char *path) {
     const char *origin = c->manifest->origin, *slash = origin ? strrchr(origin, '/') : NULL;
     int length = slash ? (int)(slash - origin) + 1 : 0;
 
-    if (is_stdin(path) || iron_path_is_remote(path) || access(path, F_OK) == 0 ||
+    if (iron__path_is_stdin(path) || iron_path_is_remote(path) || access(path, F_OK) == 0 ||
         (errno != ENOENT && errno != ENOTDIR))
         return strdup(path);
     if (!origin)
@@ -169,7 +167,7 @@ static void open_file(iron_check *c, size_t index) {
     struct stat info;
     uint64_t tokens;
 
-    e->is_readable = is_stdin(e->path);
+    e->is_readable = iron__path_is_stdin(e->path);
     if (e->is_readable)
         return;
     if (stat(e->path, &info) == 0 && S_ISDIR(info.st_mode)) { /* as a source it means its files */
@@ -189,28 +187,6 @@ static void open_file(iron_check *c, size_t index) {
               f->tokens);
     snprintf(e->report.expected, sizeof e->report.expected, "%" PRIu64 " tokens", f->tokens);
     snprintf(e->report.found, sizeof e->report.found, "%" PRIu64 " tokens", tokens);
-}
-
-static iron_status open_files(iron_check *c, iron_error *err) {
-    const iron_manifest *m = c->manifest;
-
-    c->common_folder = common_folder(m);
-    c->entries = calloc(m->file_count, sizeof *c->entries);
-    IRON_FAIL_IF(!c->entries, err, IRON_E_NOMEM, "out of memory while checking files");
-    for (; c->count < m->file_count; c->count++) {
-        entry *e = &c->entries[c->count];
-        const char *path = m->files[c->count].path;
-
-        e->report.struct_size = sizeof e->report;
-        e->report.path = strdup(path);
-        IRON_FAIL_IF(!e->report.path, err, IRON_E_NOMEM, "out of memory while checking files");
-        e->path = find_file(c, path);
-        if (e->path)
-            open_file(c, c->count);
-        else
-            set_state(&e->report, IRON_CHECK_MISSING, "the file does not exist");
-    }
-    return IRON_OK;
 }
 
 /* Chunks. */
@@ -658,7 +634,22 @@ static iron_status run_check(iron_check *c, iron_error *err) {
     c->damage = (iron_check_file){.struct_size = sizeof c->damage};
     c->damage.path = strdup(m->origin ? m->origin : "the manifest");
     IRON_FAIL_IF(!c->damage.path, err, IRON_E_NOMEM, "out of memory while checking files");
-    IRON_TRY(open_files(c, err));
+    c->common_folder = common_folder(m);
+    c->entries = calloc(m->file_count, sizeof *c->entries);
+    IRON_FAIL_IF(!c->entries, err, IRON_E_NOMEM, "out of memory while checking files");
+    for (; c->count < m->file_count; c->count++) {
+        entry *e = &c->entries[c->count];
+        const char *path = m->files[c->count].path;
+
+        e->report.struct_size = sizeof e->report;
+        e->report.path = strdup(path);
+        IRON_FAIL_IF(!e->report.path, err, IRON_E_NOMEM, "out of memory while checking files");
+        e->path = find_file(c, path);
+        if (e->path)
+            open_file(c, c->count);
+        else
+            set_state(&e->report, IRON_CHECK_MISSING, "the file does not exist");
+    }
     IRON_TRY((m->has_file_seals ? check_seals : check_chunks)(c, err));
     for (size_t k = 0; k < c->count; k++)
         if (c->entries[k].is_readable)
@@ -672,8 +663,7 @@ iron_status iron_check_run(const iron_manifest *manifest, const iron_check_optio
     iron_status status;
 
     *out = NULL;
-    IRON_FAIL_IF(!options || options->struct_size != sizeof *options, err, IRON_E_ARG,
-                 "iron_check_options.struct_size is not %zu; set it to sizeof", sizeof *options);
+    IRON_TRY(iron__struct_check(options, sizeof *options, "iron_check_options", err));
     IRON_FAIL_IF(manifest->parts > 0, err, IRON_E_ARG,
                  "%.100s is part %u of %u; join the parts first (iron merge)",
                  manifest->origin ? manifest->origin : "the manifest", manifest->part,
@@ -709,8 +699,7 @@ size_t iron_check_file_count(const iron_check *check) {
 
 iron_status iron_check_file_at(const iron_check *check, size_t index, iron_check_file *file,
                                iron_error *err) {
-    IRON_FAIL_IF(file->struct_size != sizeof *file, err, IRON_E_ARG,
-                 "iron_check_file.struct_size is not %zu; set it to sizeof", sizeof *file);
+    IRON_TRY(iron__struct_check(file, sizeof *file, "iron_check_file", err));
     IRON_FAIL_IF(index >= iron_check_file_count(check), err, IRON_E_ARG,
                  "file %zu of a check of %zu files; they count from 0", index,
                  iron_check_file_count(check));

@@ -76,13 +76,15 @@ typedef struct diff_run {
 
 static uint64_t smaller(uint64_t x, uint64_t y) { return x < y ? x : y; }
 
+static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
+
 /* The tokens of the shorter and of the longer stream. */
 static uint64_t common_tokens(const iron_diff_report *report) {
     return smaller(report->tokens[0], report->tokens[1]);
 }
 
 static uint64_t longer_tokens(const iron_diff_report *report) {
-    return report->tokens[0] < report->tokens[1] ? report->tokens[1] : report->tokens[0];
+    return larger(report->tokens[0], report->tokens[1]);
 }
 
 /* Compares structs by the number that they begin with. */
@@ -118,12 +120,10 @@ static void close_text(diff_text *text) {
 /* The side's tokens do not match its manifest: they are not used any more, and the sentence says
  * so. */
 static void drop_text(diff_run *run, int side) {
-    size_t length = strlen(run->note);
-
     close_text(&run->text[side]);
     run->source[side] = NULL;
-    snprintf(run->note + length, sizeof run->note - length,
-             "; the files of %.60s are no longer what its manifest says", side_name(run, side));
+    iron__append(run->note, sizeof run->note,
+                 "; the files of %.60s are no longer what its manifest says", side_name(run, side));
 }
 
 /* Opens the tokens of a side, if it has any that can be read anywhere: from the source's position
@@ -157,16 +157,12 @@ static uint64_t choose_chunks(const diff_run *run, uint64_t wanted) {
     return wanted ? wanted : IRON_CHUNK_TOKENS;
 }
 
-static bool has_words(const diff_run *run, int side) {
-    return manifest_of(run, side) &&
-           manifest_of(run, side)->chunk_tokens == run->diff->bits.chunk_tokens;
-}
-
 /* Sees to it that there are either tokens of both, or words of chunks of one size of both (or
  * neither, with has_same_seal). */
 static iron_status choose_way(diff_run *run, iron_error *err) {
     const iron_manifest *a = manifest_of(run, 0), *b = manifest_of(run, 1);
-    bool words[2] = {has_words(run, 0), has_words(run, 1)};
+    uint64_t chunk_tokens = run->diff->bits.chunk_tokens;
+    bool words[2] = {a && a->chunk_tokens == chunk_tokens, b && b->chunk_tokens == chunk_tokens};
 
     run->has_same_seal =
         a && b && iron__words_equal(&a->words, &b->words) && !(words[0] && words[1]);
@@ -180,11 +176,11 @@ static iron_status choose_way(diff_run *run, iron_error *err) {
         IRON_FAIL_IF(m->chunk_tokens == 0, err, IRON_E_FORMAT,
                      "the manifest %.100s has no chunks to compare, and its files are not "
                      "available; make it with --chunk %" PRIu64 "%s",
-                     side_name(run, side), run->diff->bits.chunk_tokens, run->note);
+                     side_name(run, side), chunk_tokens, run->note);
         IRON_FAIL(err, IRON_E_FORMAT,
                   "the manifest %.100s has chunks of %" PRIu64 " tokens, not %" PRIu64
                   ", and its files are not available; make both with one --chunk%s",
-                  side_name(run, side), m->chunk_tokens, run->diff->bits.chunk_tokens, run->note);
+                  side_name(run, side), m->chunk_tokens, chunk_tokens, run->note);
     }
     for (int side = 0; side < 2 && (words[0] || words[1]); side++) {
         iron_scan_options o;
@@ -195,7 +191,7 @@ static iron_status choose_way(diff_run *run, iron_error *err) {
         iron_scan_options_init(&o);
         o.threads = iron__thread_pool_threads(run->pool);
         o.backend = "cpu";
-        o.chunk_tokens = run->diff->bits.chunk_tokens;
+        o.chunk_tokens = chunk_tokens;
         o.progress = run->progress;
         o.context = run->context;
         IRON_TRY(iron_scan(run->source[side], &o, &run->made[side], err));
@@ -327,73 +323,47 @@ static iron_status text_read(const diff_text *text, uint64_t first, uint32_t *to
     return IRON_OK;
 }
 
-/* How many elements agree at the beginning. */
-static size_t compare_bytes(const void *a, const void *b, size_t count, size_t width) {
+/* How many elements agree at the beginning, or backwards at the end. memcmp runs at the cache's
+ * speed. */
+static size_t common_elements(const void *a, const void *b, size_t count, size_t width,
+                              bool is_backward) {
     const char *x = a, *y = b;
-    size_t k = 0, bytes = count * width;
+    size_t bytes = count * width, same = 0;
 
-    if (memcmp(a, b, bytes) == 0)
+    if (!is_backward && memcmp(a, b, bytes) == 0)
         return count;
-    while (bytes - k > 256 && memcmp(x + k, y + k, 256) == 0)
-        k += 256;
-    while (x[k] == y[k])
-        k++;
-    return k / width;
+    for (size_t step = 256; step > 0; step = step == 256 ? width : 0)
+        while (bytes - same >= step) {
+            size_t at = is_backward ? bytes - same - step : same;
+
+            if (memcmp(x + at, y + at, step) != 0)
+                break;
+            same += step;
+        }
+    return same / width;
 }
 
-/* How many elements agree at the end. */
-static size_t compare_ends(const void *a, const void *b, size_t count, size_t width) {
-    const char *x = a, *y = b;
-    size_t left = count * width;
-
-    while (left >= 256 && memcmp(x + left - 256, y + left - 256, 256) == 0)
-        left -= 256;
-    while (left >= width && memcmp(x + left - width, y + left - width, width) == 0)
-        left -= width;
-    return count - left / width;
-}
-
-/* Index of the first token that differs, or the count, which both views must have in common. Tokens
- * of one width are compared as bytes first: memcmp runs at the cache's speed. Others are widened a
- * few thousand at a time. */
-static size_t first_difference(const iron__tokens_view *a, const iron__tokens_view *b) {
-    size_t width = iron_dtype_bytes(a->dtype);
+/* How many tokens agree at the beginning, or backwards at the end, of both views, which have the
+ * same count. Tokens of two widths are widened a few thousand at a time. */
+static size_t common_part(const iron__tokens_view *a, const iron__tokens_view *b,
+                          bool is_backward) {
+    size_t width = iron_dtype_bytes(a->dtype), done = 0;
     uint32_t wide_a[IRON_WIDEN_TOKENS], wide_b[IRON_WIDEN_TOKENS];
 
     if (width == iron_dtype_bytes(b->dtype))
-        return a->count ? compare_bytes(a->data, b->data, a->count, width) : 0;
-    for (size_t done = 0; done < a->count;) {
-        size_t some = a->count - done < IRON_WIDEN_TOKENS ? a->count - done : IRON_WIDEN_TOKENS;
-        const uint32_t *x = iron__view_tokens(a, done, &some, wide_a);
-        const uint32_t *y = iron__view_tokens(b, done, &some, wide_b);
-        size_t same = compare_bytes(x, y, some, sizeof *x);
+        return a->count ? common_elements(a->data, b->data, a->count, width, is_backward) : 0;
+    while (done < a->count) {
+        size_t some = (size_t)smaller(a->count - done, IRON_WIDEN_TOKENS), same;
+        size_t at = is_backward ? a->count - done - some : done;
+        const uint32_t *x = iron__view_tokens(a, at, &some, wide_a);
+        const uint32_t *y = iron__view_tokens(b, at, &some, wide_b);
 
+        same = common_elements(x, y, some, sizeof *x, is_backward);
         done += same;
         if (same < some)
-            return done;
-    }
-    return a->count;
-}
-
-/* How many tokens agree at the end of both views, which have the same count. */
-static size_t common_end(const iron__tokens_view *a, const iron__tokens_view *b) {
-    size_t width = iron_dtype_bytes(a->dtype), same = 0;
-    uint32_t wide_a[IRON_WIDEN_TOKENS], wide_b[IRON_WIDEN_TOKENS];
-
-    if (width == iron_dtype_bytes(b->dtype))
-        return a->count ? compare_ends(a->data, b->data, a->count, width) : 0;
-    while (same < a->count) {
-        size_t left = a->count - same;
-        size_t some = left < IRON_WIDEN_TOKENS ? left : IRON_WIDEN_TOKENS, agree;
-        const uint32_t *x = iron__view_tokens(a, left - some, &some, wide_a);
-        const uint32_t *y = iron__view_tokens(b, left - some, &some, wide_b);
-
-        agree = compare_ends(x, y, some, sizeof *x);
-        same += agree;
-        if (agree < some)
             break;
     }
-    return same;
+    return done;
 }
 
 /* Two texts on all threads.
@@ -475,7 +445,7 @@ static void compare_window(job *j, uint64_t at, iron__tokens_view a, iron__token
         uint64_t to_border = bits ? bits->chunk_tokens - (from + at) % bits->chunk_tokens : a.count;
         size_t some = to_border < a.count ? (size_t)to_border : a.count;
         iron__tokens_view x = {a.dtype, a.data, some}, y = {b.dtype, b.data, some};
-        size_t same = is_known(j, at, some) ? some : first_difference(&x, &y);
+        size_t same = is_known(j, at, some) ? some : common_part(&x, &y, false);
 
         if (same < some) {
             if (bits)
@@ -515,7 +485,7 @@ static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
             if (!pair->is_backward && pair->text[0] && pair->text[1])
                 compare_window(j, at, views[0], views[1]);
             if (pair->is_backward) { /* then `at` counts from the end */
-                size_t same = common_end(&views[0], &views[1]);
+                size_t same = common_part(&views[0], &views[1], true);
 
                 if (same < count)
                     note_difference(j, at + same);
@@ -526,14 +496,6 @@ static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
     return IRON_OK;
 }
 
-/* IRON_E_CANCELLED if the caller cancels. */
-static iron_status report_progress(const diff_run *run, uint64_t done, uint64_t total,
-                                   iron_error *err) {
-    IRON_FAIL_IF(run->progress && run->progress(run->context, done, total), err, IRON_E_CANCELLED,
-                 "cancelled after %" PRIu64 " tokens", done);
-    return IRON_OK;
-}
-
 /* `all` is the work, of `tokens` in pieces of so many; its count is that of a round. */
 static iron_status run_rounds(diff_run *run, rounds *r, iron__ordered_run all,
                               uint64_t piece_tokens, uint64_t tokens, iron_error *err) {
@@ -541,7 +503,8 @@ static iron_status run_rounds(diff_run *run, rounds *r, iron__ordered_run all,
         all.count = smaller(r->pieces - r->next, r->round);
         IRON_TRY(iron__thread_pool_run_ordered(run->pool, &all, err));
         r->next += all.count;
-        IRON_TRY(report_progress(run, smaller(r->next * piece_tokens, tokens), tokens, err));
+        IRON_TRY(iron__progress(run->progress, run->context,
+                                smaller(r->next * piece_tokens, tokens), tokens, err));
     }
     return IRON_OK;
 }
@@ -643,49 +606,45 @@ static void note_first(iron_diff_report *r, const stream p[2], uint64_t position
     }
 }
 
-/* The tokens that both have in this piece, chunk by chunk. */
-static void compare_common(diff_run *run, const stream p[2], uint64_t position, size_t common) {
-    uint64_t chunk_tokens = run->diff->bits.chunk_tokens;
-
-    for (size_t done = 0; done < common;) {
-        uint64_t to_border = chunk_tokens - (position + done) % chunk_tokens;
-        size_t some = to_border < common - done ? (size_t)to_border : common - done, same;
-        iron__tokens_view a = iron__view_rest(&p[0].view, done);
-        iron__tokens_view b = iron__view_rest(&p[1].view, done);
-
-        a.count = b.count = some;
-        same = first_difference(&a, &b);
-        if (same < some) {
-            bits_set(&run->diff->bits, (position + done) / chunk_tokens);
-            note_first(&run->diff->report, p, position, done + same);
-            while (iron__view_stored(&a, some - 1) == iron__view_stored(&b, some - 1))
-                some--;
-            run->last_end = position + done + some;
-            some = a.count;
-        }
-        done += some;
-    }
-}
-
 static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) {
     iron_diff *d = run->diff;
     uint64_t position = 0;
 
     for (;;) {
         size_t common;
+        uint64_t chunk_tokens;
 
         IRON_TRY(stream_read(&p[0], position, err));
         IRON_TRY(stream_read(&p[1], position, err));
         common = p[0].view.count < p[1].view.count ? p[0].view.count : p[1].view.count;
         IRON_TRY(bits_reserve(&d->bits, position + common, err));
-        compare_common(run, p, position, common);
+        /* The tokens that both have in this piece, chunk by chunk. */
+        chunk_tokens = run->diff->bits.chunk_tokens;
+        for (size_t done = 0; done < common;) {
+            uint64_t to_border = chunk_tokens - (position + done) % chunk_tokens;
+            size_t some = to_border < common - done ? (size_t)to_border : common - done, same;
+            iron__tokens_view a = iron__view_rest(&p[0].view, done);
+            iron__tokens_view b = iron__view_rest(&p[1].view, done);
+
+            a.count = b.count = some;
+            same = common_part(&a, &b, false);
+            if (same < some) {
+                bits_set(&run->diff->bits, (position + done) / chunk_tokens);
+                note_first(&run->diff->report, p, position, done + same);
+                while (iron__view_stored(&a, some - 1) == iron__view_stored(&b, some - 1))
+                    some--;
+                run->last_end = position + done + some;
+                some = a.count;
+            }
+            done += some;
+        }
         if (p[0].view.count != p[1].view.count || common == 0) { /* reads are short at ends only */
             if (p[0].view.count != p[1].view.count)
                 note_first(&d->report, p, position, common);
             break;
         }
         position += common;
-        IRON_TRY(report_progress(run, position, IRON_COUNT_UNKNOWN, err));
+        IRON_TRY(iron__progress(run->progress, run->context, position, IRON_COUNT_UNKNOWN, err));
     }
     for (int side = 0; side < 2; side++) {
         uint64_t *tokens = &d->report.tokens[side];
@@ -696,7 +655,7 @@ static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) 
         do { /* a stream that continues alone is read to its end: its tokens must be counted */
             IRON_TRY(stream_read(&p[side], *tokens, err));
             *tokens += p[side].view.count;
-            IRON_TRY(report_progress(run, *tokens, IRON_COUNT_UNKNOWN, err));
+            IRON_TRY(iron__progress(run->progress, run->context, *tokens, IRON_COUNT_UNKNOWN, err));
         } while (p[side].view.count > 0);
     }
     IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
@@ -820,26 +779,6 @@ static iron_status refuse_damaged(const diff_run *run, bool are_same, iron_error
               are_same ? "are not" : "are");
 }
 
-static iron_status compare_words(diff_run *run, iron_error *err) {
-    const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
-    iron_diff *d = run->diff;
-    uint64_t most, first = UINT64_MAX;
-
-    d->report.tokens[0] = a->tokens;
-    d->report.tokens[1] = b->tokens;
-    most = a->chunk_count > b->chunk_count ? a->chunk_count : b->chunk_count;
-    IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
-    for (uint64_t k = 0; k < most; k++) {
-        if (k < a->chunk_count && k < b->chunk_count && chunks_equal(a, k, b, k))
-            continue;
-        bits_set(&d->bits, k);
-        first = k < first ? k : first;
-    }
-    if ((first >= most) != iron__words_equal(&a->words, &b->words))
-        return refuse_damaged(run, first >= most, err);
-    return first < most ? find_in_chunk(run, first, err) : IRON_OK;
-}
-
 /* Fills the report's bits, tokens, first, first_end and, where it can, the values. */
 static iron_status compare(diff_run *run, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
@@ -850,8 +789,25 @@ static iron_status compare(diff_run *run, iron_error *err) {
         r->tokens[0] = r->tokens[1] = run->side[0]->manifest->tokens;
         return bits_reserve(&run->diff->bits, r->tokens[0], err);
     }
-    if (run->manifest[0] && run->manifest[1])
-        return compare_words(run, err);
+    if (run->manifest[0] && run->manifest[1]) {
+        const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
+        iron_diff *d = run->diff;
+        uint64_t most, first = UINT64_MAX;
+
+        d->report.tokens[0] = a->tokens;
+        d->report.tokens[1] = b->tokens;
+        most = a->chunk_count > b->chunk_count ? a->chunk_count : b->chunk_count;
+        IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
+        for (uint64_t k = 0; k < most; k++) {
+            if (k < a->chunk_count && k < b->chunk_count && chunks_equal(a, k, b, k))
+                continue;
+            bits_set(&d->bits, k);
+            first = k < first ? k : first;
+        }
+        if ((first >= most) != iron__words_equal(&a->words, &b->words))
+            return refuse_damaged(run, first >= most, err);
+        return first < most ? find_in_chunk(run, first, err) : IRON_OK;
+    }
     return has_texts(run) ? compare_tokens(run, err) : compare_in_order(run, err);
 }
 
@@ -1822,28 +1778,24 @@ static iron_status pair_up(pairing *p, iron_error *err) {
 /* Differences modulo 2^64 compare as well as signed ones. */
 static uint64_t moved_by(const pair *p) { return p->at[1] - p->at[0]; }
 
-/* Do the pairs from k on confirm pair k? */
-static bool is_believed(const pairing *p, size_t k, uint64_t length_says) {
-    size_t votes = 0, seen = 0;
-
-    for (; seen < NEXT_PAIRS && k + seen < p->pair_count; seen++)
-        votes += moved_by(&p->pairs[k + seen]) == moved_by(&p->pairs[k]);
-    return 2 * votes >= seen && (votes >= 2 || moved_by(&p->pairs[k]) == length_says);
-}
-
 /* `apart`: up to there nothing has moved. */
 static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_shift *shift) {
     uint64_t moved = 0;
 
     for (size_t k = 0; k < p->pair_count; k++) {
         uint64_t says = moved_by(&p->pairs[k]);
+        size_t votes = 0, seen = 0;
 
         if (!shift->is_found && says == 0)
             apart = p->pairs[k].at[0];
         if (shift->is_found && says == moved)
             shift->votes++;
-        if (says == moved || !is_believed(p, k, length_says))
+        if (says == moved)
             continue;
+        for (; seen < NEXT_PAIRS && k + seen < p->pair_count; seen++)
+            votes += moved_by(&p->pairs[k + seen]) == says;
+        if (2 * votes < seen || (votes < 2 && says != length_says))
+            continue; /* the next pairs do not confirm it */
         if (shift->is_found) {
             shift->has_more = true;
         } else {
@@ -2096,16 +2048,6 @@ static void set_edit(diff_run *run, uint64_t position, uint64_t length, uint64_t
     r->source = source;
 }
 
-static void report_equal(diff_run *run) {
-    iron_diff_report *r = &run->diff->report;
-
-    set_edit(run, IRON_COUNT_UNKNOWN, 0, IRON_COUNT_UNKNOWN);
-    r->edits = 0;
-    say(run, "the same %" PRIu64 " token%s%s", r->tokens[0], plural(r->tokens[0]),
-        run->has_same_seal ? "; their seals are equal" : "");
-    finish(run, IRON_DIFF_EQUAL, true);
-}
-
 /* The shorter one is the beginning of the longer. */
 static void report_beginning(diff_run *run, bool is_verified) {
     iron_diff_report *r = &run->diff->report;
@@ -2124,9 +2066,21 @@ static void report_beginning(diff_run *run, bool is_verified) {
     finish(run, is_cut ? IRON_DIFF_TRUNCATED : IRON_DIFF_EXTENDED, is_verified);
 }
 
-static void say_edit(diff_run *run, const edit *e) {
-    uint64_t last = e->position + e->length - 1;
+/* Names the first edit, and says how many there are. */
+static void report_edits(diff_run *run, const edit_list *list) {
+    const edit *e = &list->edits[0];
+    iron_diff_report *r = &run->diff->report;
+    uint64_t last;
 
+    if (list->count == 1 && !list->has_more &&
+        (e->kind == IRON_DIFF_TRUNCATED || e->kind == IRON_DIFF_EXTENDED)) {
+        report_beginning(run, true);
+        return;
+    }
+    set_edit(run, e->position, e->length, e->source);
+    r->edits = list->count;
+    r->has_more_edits = list->has_more;
+    last = e->position + e->length - 1;
     switch (e->kind) {
     case IRON_DIFF_TRUNCATED:
     case IRON_DIFF_DELETED:
@@ -2165,22 +2119,6 @@ static void say_edit(diff_run *run, const edit *e) {
             say(run, "at position %" PRIu64 " %" PRIu64 " token%s became %" PRIu64 " others",
                 e->position, e->count[0], plural(e->count[0]), e->count[1]);
     }
-}
-
-/* Names the first edit, and says how many there are. */
-static void report_edits(diff_run *run, const edit_list *list) {
-    const edit *e = &list->edits[0];
-    iron_diff_report *r = &run->diff->report;
-
-    if (list->count == 1 && !list->has_more &&
-        (e->kind == IRON_DIFF_TRUNCATED || e->kind == IRON_DIFF_EXTENDED)) {
-        report_beginning(run, true);
-        return;
-    }
-    set_edit(run, e->position, e->length, e->source);
-    r->edits = list->count;
-    r->has_more_edits = list->has_more;
-    say_edit(run, e);
     if (list->count == 1 && !list->has_more) {
         if (e->count[0] < r->tokens[0] || e->count[1] < r->tokens[1])
             say(run, "; the rest agrees");
@@ -2222,34 +2160,6 @@ static void report_marks(diff_run *run, const marks_shift *shift, bool is_verifi
     finish(run, is_more ? IRON_DIFF_INSERTED : IRON_DIFF_DELETED, is_verified);
 }
 
-static void report_reordered(diff_run *run, const chunk_moves *moves) {
-    iron_diff_report *r = &run->diff->report;
-
-    set_edit(run, r->first, smaller(differing_end(run) * r->chunk_tokens, r->tokens[1]) - r->first,
-             moves->from * r->chunk_tokens);
-    say(run,
-        "the same chunks in another order: %" PRIu64 " moved, the first is chunk %" PRIu64
-        ", which stands at %" PRIu64 " in the second",
-        moves->elsewhere, moves->from, moves->to);
-    finish(run, IRON_DIFF_REORDERED, true);
-}
-
-static void report_repeated(diff_run *run, const chunk_moves *moves) {
-    iron_diff_report *r = &run->diff->report;
-
-    set_edit(run, moves->to * r->chunk_tokens, moves->excess * r->chunk_tokens,
-             moves->from * r->chunk_tokens);
-    say(run,
-        "%" PRIu64 " chunk%s of the first stand%s in the second once more: chunk %" PRIu64
-        " also at %" PRIu64,
-        moves->excess, plural(moves->excess), moves->excess == 1 ? "s" : "", moves->from,
-        moves->to);
-    if (moves->missing)
-        say(run, "; %" PRIu64 " chunk%s of the first %s missing", moves->missing,
-            plural(moves->missing), moves->missing == 1 ? "is" : "are");
-    finish(run, IRON_DIFF_REPEATED, true);
-}
-
 /* All that chunks can tell: from the first that differs to the last; of streams that were compared
  * in order, from the first token to the last. */
 static void set_changed(diff_run *run) {
@@ -2274,18 +2184,6 @@ static void report_changed(diff_run *run, const chunk_moves *moves) {
             " at %" PRIu64 ")",
             moves->elsewhere, plural(moves->elsewhere), moves->elsewhere == 1 ? "s" : "",
             moves->from, moves->to);
-    finish(run, IRON_DIFF_CHANGED, true);
-}
-
-/* A shift that ends again, from about at[0] and at[1] on. */
-static void report_moved_range(diff_run *run, const uint64_t at[2]) {
-    bool is_more = at[1] > at[0];
-
-    set_changed(run);
-    say(run,
-        "; some of the first's tokens from about position %" PRIu64 " stand %" PRIu64
-        " %s in the second",
-        at[0], is_more ? at[1] - at[0] : at[0] - at[1], is_more ? "later" : "earlier");
     finish(run, IRON_DIFF_CHANGED, true);
 }
 
@@ -2371,27 +2269,6 @@ static bool report_moved(diff_run *run) {
     return true;
 }
 
-static iron_status explain_texts(diff_run *run, iron_error *err) {
-    edit_list list = {.count = 0};
-    text_gap gap;
-
-    IRON_TRY(find_gap(run, &gap, err));
-    /* values that are not tokens are errors wherever they are; what is outside the gap was read */
-    for (int side = 0; side < 2; side++) {
-        const diff_text *text = &run->text[side];
-        const text_pair alone = {
-            .text = {text}, .from = {gap.first}, .count = gap.end[side] - gap.first};
-        uint64_t first;
-
-        if (can_be_bad(text))
-            IRON_TRY(compare_texts(run, &alone, &first, err));
-    }
-    IRON_TRY(list_edits(run, &gap, &list, err));
-    IRON_TRY(compare_gap(run, &gap, &list, err));
-    report_edits(run, &list);
-    return IRON_OK;
-}
-
 static iron_status explain_words(diff_run *run, iron_error *err) {
     const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
     const iron_diff_report *r = &run->diff->report;
@@ -2403,19 +2280,44 @@ static iron_status explain_words(diff_run *run, iron_error *err) {
 
     IRON_TRY(find_moves(a, b, &moves, err));
     if (moves.excess == 0 && moves.missing == 0) {
-        if (!report_moved(run))
-            report_reordered(run, &moves);
+        if (report_moved(run))
+            return IRON_OK;
+        set_edit(run, r->first,
+                 smaller(differing_end(run) * r->chunk_tokens, r->tokens[1]) - r->first,
+                 moves.from * r->chunk_tokens);
+        say(run,
+            "the same chunks in another order: %" PRIu64 " moved, the first is chunk %" PRIu64
+            ", which stands at %" PRIu64 " in the second",
+            moves.elsewhere, moves.from, moves.to);
+        finish(run, IRON_DIFF_REORDERED, true);
         return IRON_OK;
     }
     if (moves.excess > 0 && moves.foreign == 0) {
-        report_repeated(run, &moves);
+        set_edit(run, moves.to * r->chunk_tokens, moves.excess * r->chunk_tokens,
+                 moves.from * r->chunk_tokens);
+        say(run,
+            "%" PRIu64 " chunk%s of the first stand%s in the second once more: chunk %" PRIu64
+            " also at %" PRIu64,
+            moves.excess, plural(moves.excess), moves.excess == 1 ? "s" : "", moves.from, moves.to);
+        if (moves.missing)
+            say(run, "; %" PRIu64 " chunk%s of the first %s missing", moves.missing,
+                plural(moves.missing), moves.missing == 1 ? "is" : "are");
+        finish(run, IRON_DIFF_REPEATED, true);
         return IRON_OK;
     }
     IRON_TRY(find_marks_shift(a, b, chunk, &marks, err));
     if (!marks.is_found) {
         report_changed(run, &moves);
     } else if (r->tokens[0] == r->tokens[1] && !bits_has(&run->diff->bits, r->chunks - 1)) {
-        report_moved_range(run, marks.at); /* at their ends both are at the same places again */
+        bool is_more = marks.at[1] > marks.at[0];
+
+        set_changed(run); /* a shift that ends again: at their ends both are at the same places */
+        say(run,
+            "; some of the first's tokens from about position %" PRIu64 " stand %" PRIu64
+            " %s in the second",
+            marks.at[0], is_more ? marks.at[1] - marks.at[0] : marks.at[0] - marks.at[1],
+            is_more ? "later" : "earlier");
+        finish(run, IRON_DIFF_CHANGED, true);
     } else {
         /* where one side's tokens are available, the other's chunks after the one that holds the
          * mark must all be found there */
@@ -2435,19 +2337,40 @@ static iron_status explain(diff_run *run, iron_error *err) {
 
     r->edits = IRON_COUNT_UNKNOWN;
     if (r->first == IRON_COUNT_UNKNOWN) {
-        report_equal(run);
+        set_edit(run, IRON_COUNT_UNKNOWN, 0, IRON_COUNT_UNKNOWN);
+        r->edits = 0;
+        say(run, "the same %" PRIu64 " token%s%s", r->tokens[0], plural(r->tokens[0]),
+            run->has_same_seal ? "; their seals are equal" : "");
+        finish(run, IRON_DIFF_EQUAL, true);
         return IRON_OK;
     }
     /* a place that is not exact: files have changed since their words were made */
-    if (has_texts(run) && r->first_end == r->first + 1)
-        return explain_texts(run, err);
+    if (has_texts(run) && r->first_end == r->first + 1) {
+        edit_list list = {.count = 0};
+        text_gap gap;
+
+        IRON_TRY(find_gap(run, &gap, err));
+        /* values that are not tokens are errors wherever they are; what is outside the gap was
+         * read */
+        for (int side = 0; side < 2; side++) {
+            const diff_text *text = &run->text[side];
+            const text_pair alone = {
+                .text = {text}, .from = {gap.first}, .count = gap.end[side] - gap.first};
+            uint64_t first;
+
+            if (can_be_bad(text))
+                IRON_TRY(compare_texts(run, &alone, &first, err));
+        }
+        IRON_TRY(list_edits(run, &gap, &list, err));
+        IRON_TRY(compare_gap(run, &gap, &list, err));
+        report_edits(run, &list);
+        return IRON_OK;
+    }
     IRON_TRY(find_beginning(run, &is_beginning, &is_verified, err));
     if (!is_beginning && !is_verified) {
-        size_t length = strlen(run->note);
-
         run->is_unsure = true;
-        snprintf(run->note + length, sizeof run->note - length,
-                 "; only files can tell whether the shorter is the beginning of the longer");
+        iron__append(run->note, sizeof run->note,
+                     "; only files can tell whether the shorter is the beginning of the longer");
     }
     if (is_beginning) {
         report_beginning(run, is_verified);
@@ -2486,25 +2409,6 @@ static bool has_bag(const diff_run *run, int side, iron_bag_cut cut) {
     return !iron__cut_is_own(cut.kind) ||
            (iron_bag_source_cut(run->source[side], &own, NULL) == IRON_OK &&
             own.kind != IRON_BAG_CUT_NONE);
-}
-
-/* What a sample is: as the caller wants; else as a manifest's bag says, for which the other side
- * has a bag too; else rows or documents. NONE: bags cannot be compared. */
-static iron_status choose_cut(const diff_run *run, iron_bag_cut *cut, iron_error *err) {
-    static const iron_bag_cut own = {IRON_BAG_CUT_FORMAT, 0}, none = {IRON_BAG_CUT_NONE, 0};
-
-    *cut = run->bag_cut;
-    for (int side = 0; side < 2 && cut->kind != IRON_BAG_CUT_NONE; side++)
-        IRON_FAIL_IF(!has_bag(run, side, *cut), err, IRON_E_FORMAT,
-                     "%.100s has no bag of such samples, and its files are not available; make "
-                     "both manifests with one --sample or --eos",
-                     side_name(run, side));
-    for (int side = 0; side < 2 && cut->kind == IRON_BAG_CUT_NONE; side++)
-        if (manifest_of(run, side) && has_bag(run, !side, manifest_of(run, side)->bag_cut))
-            *cut = manifest_of(run, side)->bag_cut;
-    if (cut->kind == IRON_BAG_CUT_NONE)
-        *cut = has_bag(run, 0, own) && has_bag(run, 1, own) ? own : none;
-    return IRON_OK;
 }
 
 static iron_status find_bag(const diff_run *run, int side, iron_bag_cut cut,
@@ -2553,10 +2457,23 @@ static iron_status explain_by_bags(diff_run *run, iron_error *err) {
                     r->kind != IRON_DIFF_REORDERED;
     iron_bag_result bags[2];
     iron_bag_cut cut;
+    static const iron_bag_cut own = {IRON_BAG_CUT_FORMAT, 0}, none = {IRON_BAG_CUT_NONE, 0};
 
     if (r->kind == IRON_DIFF_EQUAL || r->tokens[0] != r->tokens[1] || is_exact)
         return IRON_OK;
-    IRON_TRY(choose_cut(run, &cut, err));
+    /* what a sample is: as the caller wants; else as a manifest's bag says, for which the other
+     * side has a bag too; else rows or documents. NONE: bags cannot be compared */
+    cut = run->bag_cut;
+    for (int side = 0; side < 2 && cut.kind != IRON_BAG_CUT_NONE; side++)
+        IRON_FAIL_IF(!has_bag(run, side, cut), err, IRON_E_FORMAT,
+                     "%.100s has no bag of such samples, and its files are not available; make "
+                     "both manifests with one --sample or --eos",
+                     side_name(run, side));
+    for (int side = 0; side < 2 && cut.kind == IRON_BAG_CUT_NONE; side++)
+        if (manifest_of(run, side) && has_bag(run, !side, manifest_of(run, side)->bag_cut))
+            cut = manifest_of(run, side)->bag_cut;
+    if (cut.kind == IRON_BAG_CUT_NONE)
+        cut = has_bag(run, 0, own) && has_bag(run, 1, own) ? own : none;
     if (cut.kind == IRON_BAG_CUT_NONE)
         return IRON_OK;
     for (int side = 0; side < 2; side++)
@@ -2634,8 +2551,8 @@ iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
     iron_status status;
 
     *out = NULL;
-    IRON_FAIL_IF(options && options->struct_size != sizeof *options, err, IRON_E_ARG,
-                 "iron_diff_options.struct_size is not %zu; set it to sizeof", sizeof *options);
+    if (options)
+        IRON_TRY(iron__struct_check(options, sizeof *options, "iron_diff_options", err));
     IRON_FAIL_IF(options && options->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
                  "threads is %" PRIu32 "; it must be at most %u", options->threads,
                  IRON_THREADS_MAX);
@@ -2660,8 +2577,7 @@ void iron_diff_destroy(iron_diff *diff) {
 }
 
 iron_status iron_diff_describe(const iron_diff *diff, iron_diff_report *report, iron_error *err) {
-    IRON_FAIL_IF(report->struct_size != sizeof *report, err, IRON_E_ARG,
-                 "iron_diff_report.struct_size is not %zu; set it to sizeof", sizeof *report);
+    IRON_TRY(iron__struct_check(report, sizeof *report, "iron_diff_report", err));
     *report = diff->report;
     return IRON_OK;
 }

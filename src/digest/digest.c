@@ -305,12 +305,8 @@ static neighbours around(const sorted_array *c, uint64_t position) {
     return n;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
-
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 static bool common(span a, span b, span *both) {
-    *both = (span){larger(a.first, b.first), smaller(a.end, b.end)};
+    *both = (span){a.first > b.first ? a.first : b.first, a.end < b.end ? a.end : b.end};
     return both->first < both->end;
 }
 
@@ -526,20 +522,6 @@ static quads_sum sum_quads(const digest_data *d, const iron__tokens_view *view, 
 
 /* Creating and destroying. */
 
-static iron_status check_options(const iron_digest_options *o, iron_error *err) {
-    IRON_FAIL_IF(o->struct_size != sizeof *o, err, IRON_E_ARG,
-                 "iron_digest_options.struct_size is %u, not %zu; set it to sizeof", o->struct_size,
-                 sizeof *o);
-    IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
-                 "threads is %u; it must be at most %u", o->threads, IRON_THREADS_MAX);
-    IRON_FAIL_IF(o->vocab > VOCAB_MAX, err, IRON_E_ARG,
-                 "vocab is %" PRIu64 "; it must be 1 to 4294967296, or 0 for 50257", o->vocab);
-    IRON_FAIL_IF(o->backend && strcmp(o->backend, "auto") != 0 && strcmp(o->backend, "cuda") != 0 &&
-                     strcmp(o->backend, "opencl") != 0,
-                 err, IRON_E_ARG, "unknown backend '%.40s'; use auto, cuda or opencl", o->backend);
-    return IRON_OK;
-}
-
 iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *options,
                              iron_error *err) {
     static const iron_digest_options defaults = {.struct_size = sizeof defaults};
@@ -548,7 +530,14 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
     digest_data *d;
 
     digest->own = NULL;
-    IRON_TRY(check_options(o, err));
+    IRON_TRY(iron__struct_check(o, sizeof *o, "iron_digest_options", err));
+    IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
+                 "threads is %u; it must be at most %u", o->threads, IRON_THREADS_MAX);
+    IRON_FAIL_IF(o->vocab > VOCAB_MAX, err, IRON_E_ARG,
+                 "vocab is %" PRIu64 "; it must be 1 to 4294967296, or 0 for 50257", o->vocab);
+    IRON_FAIL_IF(o->backend && strcmp(o->backend, "auto") != 0 && strcmp(o->backend, "cuda") != 0 &&
+                     strcmp(o->backend, "opencl") != 0,
+                 err, IRON_E_ARG, "unknown backend '%.40s'; use auto, cuda or opencl", o->backend);
     allocator = o->allocator ? o->allocator : iron__allocator_default();
     d = iron__allocate(allocator, 1, sizeof *d, "a digest", err);
     if (!d)
@@ -724,27 +713,15 @@ static bool read_edge(const iron__tokens_view *view, size_t begin, size_t count,
     return true;
 }
 
-/* Fills the piece from the tokens; false if a value is not a token. */
-static bool read_piece(const digest_data *d, const iron__tokens_view *view, iron__thread_pool *pool,
-                       digest_piece *piece) {
-    piece_split split = split_piece(piece->position, piece->count);
-    iron__tokens_view quads = iron__view_rest(view, split.head);
-    quads_sum sum;
-
-    quads.count = 4 * (size_t)split.quads;
-    sum = sum_quads(d, &quads, (piece->position + split.head) / 4, pool);
-    piece->words = sum.words;
-    piece->stats = sum.stats;
-    return !sum.has_bad && read_edge(view, 0, split.head, piece->head) &&
-           read_edge(view, view->count - split.tail, split.tail, piece->tail);
-}
-
 iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtype dtype,
                                const void *tokens, size_t count, iron_error *err) {
     digest_data *d = data_of(digest, err);
     iron__tokens_view view = {dtype, tokens, count};
     digest_piece piece = {.position = position, .count = count};
     iron__thread_pool *pool = NULL;
+    piece_split split;
+    iron__tokens_view quads;
+    quads_sum sum;
 
     if (!d)
         return IRON_E_STATE;
@@ -753,7 +730,14 @@ iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtyp
     IRON_TRY(iron__stored_check_memory(&view, "tokens", err));
     IRON_TRY(check_range(d, position, count, err));
     IRON_TRY(pool_for(d, count, &pool, err));
-    if (!read_piece(d, &view, pool, &piece)) {
+    split = split_piece(piece.position, piece.count);
+    quads = iron__view_rest(&view, split.head);
+    quads.count = 4 * (size_t)split.quads;
+    sum = sum_quads(d, &quads, (piece.position + split.head) / 4, pool);
+    piece.words = sum.words;
+    piece.stats = sum.stats;
+    if (sum.has_bad || !read_edge(&view, 0, split.head, piece.head) ||
+        !read_edge(&view, view.count - split.tail, split.tail, piece.tail)) {
         IRON_TRY(iron__view_check(&view, position, err));
         IRON_FAIL(err, IRON_E_FORMAT, "the tokens changed while they were read; give a copy");
     }
@@ -817,31 +801,6 @@ static iron_status read_device_edge(digest_data *d, const resident *r, uint64_t 
     return IRON_OK;
 }
 
-/* One of the values is not a token: fails with the first such value and its position. */
-static iron_status report_bad_token(digest_data *d, const resident *r, uint64_t count,
-                                    uint64_t position, iron_error *err) {
-    iron_status status = IRON_OK;
-    void *some = iron__allocate(d->allocator, CHECK_TOKENS, iron_dtype_bytes(r->dtype),
-                                "tokens to check", err);
-
-    if (!some)
-        return IRON_E_NOMEM;
-    for (uint64_t done = 0; status == IRON_OK && done < count; done += CHECK_TOKENS) {
-        iron__tokens_view view = {
-            r->dtype, some, count - done < CHECK_TOKENS ? (size_t)(count - done) : CHECK_TOKENS};
-
-        status = iron__gpu_feed_read_device(d->gpu->feed, r->tokens, r->dtype, done, view.count,
-                                            r->stream, some, err);
-        if (status == IRON_OK)
-            status = iron__view_check(&view, position + done, err);
-    }
-    iron__release(d->allocator, some);
-    if (status == IRON_OK) /* the memory was written to meanwhile */
-        return iron__fail(err, IRON_E_FORMAT, 0,
-                          "a token was not 0 to 4294967295, and has changed since");
-    return status;
-}
-
 static iron_status seal_quads(digest_data *d, const resident *r, const piece_split *split,
                               digest_piece *piece, bool *is_bad, iron_error *err) {
     iron__seal_device *gpu = d->gpu;
@@ -867,8 +826,30 @@ static iron_status add_resident(digest_data *d, const resident *r, digest_piece 
     bool is_bad;
 
     IRON_TRY(seal_quads(d, r, &split, piece, &is_bad, err));
-    if (is_bad)
-        return report_bad_token(d, r, piece->count, piece->position, err);
+    if (is_bad) {
+        /* fails with the first value that is not a token, and its position */
+        iron_status status = IRON_OK;
+        void *some = iron__allocate(d->allocator, CHECK_TOKENS, iron_dtype_bytes(r->dtype),
+                                    "tokens to check", err);
+
+        if (!some)
+            return IRON_E_NOMEM;
+        for (uint64_t done = 0; status == IRON_OK && done < piece->count; done += CHECK_TOKENS) {
+            iron__tokens_view view = {
+                r->dtype, some,
+                piece->count - done < CHECK_TOKENS ? (size_t)(piece->count - done) : CHECK_TOKENS};
+
+            status = iron__gpu_feed_read_device(d->gpu->feed, r->tokens, r->dtype, done, view.count,
+                                                r->stream, some, err);
+            if (status == IRON_OK)
+                status = iron__view_check(&view, piece->position + done, err);
+        }
+        iron__release(d->allocator, some);
+        if (status == IRON_OK) /* the memory was written to meanwhile */
+            return iron__fail(err, IRON_E_FORMAT, 0,
+                              "a token was not 0 to 4294967295, and has changed since");
+        return status;
+    }
     IRON_TRY(read_device_edge(d, r, 0, split.head, piece->position, piece->head, err));
     IRON_TRY(
         read_device_edge(d, r, tail_at, split.tail, piece->position + tail_at, piece->tail, err));
@@ -966,8 +947,7 @@ iron_status iron_digest_final(const iron_digest *digest, iron_digest_result *res
 
     if (!d)
         return IRON_E_STATE;
-    IRON_FAIL_IF(!result || result->struct_size != sizeof *result, err, IRON_E_ARG,
-                 "iron_digest_result.struct_size is not %zu; set it to sizeof", sizeof *result);
+    IRON_TRY(iron__struct_check(result, sizeof *result, "iron_digest_result", err));
     gap = coverage_gap(&d->seen);
     IRON_FAIL_IF(gap.end != IRON_COUNT_UNKNOWN, err, IRON_E_STATE,
                  "positions %" PRIu64 " to %" PRIu64
@@ -1007,8 +987,7 @@ static iron__seal_words words_of(const iron_digest_result *r) {
 }
 
 static iron_status check_result(const iron_digest_result *r, iron_error *err) {
-    IRON_FAIL_IF(!r || r->struct_size != sizeof *r, err, IRON_E_ARG,
-                 "iron_digest_result.struct_size is not %zu; set it to sizeof", sizeof *r);
+    IRON_TRY(iron__struct_check(r, sizeof *r, "iron_digest_result", err));
     IRON_FAIL_IF(r->seal_version != IRON_SEAL_VERSION, err, IRON_E_ARG,
                  "a result of seal version %u; this library has %u", r->seal_version,
                  IRON_SEAL_VERSION);
@@ -1059,72 +1038,76 @@ iron_status iron_digest_result_add(iron_digest_result *result, const iron_digest
 #define QUAD_BYTES     32u
 #define CHECKSUM_BYTES 8u
 
-typedef struct writer {
-    unsigned char *at;
-} writer;
+/* What the bytes before the arrays say. */
+typedef struct saved_header {
+    uint64_t vocab;
+    iron__seal_words words;
+    iron__token_stats stats;
+    uint32_t zero;
+    uint64_t spans, quads;
+} saved_header;
 
-typedef struct reader {
-    const unsigned char *at;
-} reader;
+/* Bytes being written or, without `to`, read: so that the layout is described once. */
+typedef struct saved_bytes {
+    unsigned char *to;
+    const unsigned char *from;
+} saved_bytes;
 
-static void put(writer *w, uint64_t value, unsigned bytes) {
-    for (unsigned k = 0; k < bytes; k++)
-        *w->at++ = (unsigned char)(value >> 8 * k);
-}
-
-static uint64_t get(reader *r, unsigned bytes) {
-    uint64_t value = 0;
-
-    for (unsigned k = 0; k < bytes; k++)
-        value |= (uint64_t)*r->at++ << 8 * k;
-    return value;
-}
-
-static uint32_t get_u32(reader *r) { return (uint32_t)get(r, 4); }
-
-static void put_header(writer *w, const digest_data *d) {
-    memcpy(w->at, MAGIC, MAGIC_BYTES);
-    w->at += MAGIC_BYTES;
-    put(w, VERSION, 4);
-    put(w, IRON_SEAL_VERSION, 4);
-    put(w, d->vocab, 8);
-    put(w, d->words.count, 8);
-    put(w, d->words.t, 8);
-    put(w, d->words.a, 8);
-    put(w, d->words.b, 8);
-    put(w, d->stats.out_of_vocab, 8);
-    put(w, d->stats.first_position, 8);
-    put(w, d->stats.first_value, 4);
-    put(w, d->stats.min, 4);
-    put(w, d->stats.max, 4);
-    put(w, 0, 4);
-    put(w, d->seen.count, 8);
-    put(w, d->open.count, 8);
-}
-
-static void put_arrays(writer *w, const digest_data *d) {
-    sorted_place at;
-    const span *s = sorted_first(&d->seen, &at);
-    const open_quad *q;
-
-    for (; s; s = sorted_next(&d->seen, &at)) {
-        put(w, s->first, 8);
-        put(w, s->end, 8);
+static void pass_number(saved_bytes *b, uint64_t *value, unsigned bytes) {
+    if (b->to) {
+        for (unsigned k = 0; k < bytes; k++)
+            *b->to++ = (unsigned char)(*value >> 8 * k);
+        return;
     }
-    q = sorted_first(&d->open, &at);
-    for (; q; q = sorted_next(&d->open, &at)) {
-        put(w, q->quad, 8);
-        for (uint32_t i = 0; i < 4; i++)
-            put(w, q->tokens[i], 4);
-        put(w, q->mask, 4);
-        put(w, 0, 4);
-    }
+    *value = iron__load(b->from, bytes);
+    b->from += bytes;
+}
+
+static void pass_u32(saved_bytes *b, uint32_t *value) {
+    /* a load ignores it: NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
+    uint64_t wide = *value;
+
+    pass_number(b, &wide, 4);
+    *value = (uint32_t)wide;
+}
+
+static void pass_header(saved_bytes *b, saved_header *h) {
+    pass_number(b, &h->vocab, 8);
+    pass_number(b, &h->words.count, 8);
+    pass_number(b, &h->words.t, 8);
+    pass_number(b, &h->words.a, 8);
+    pass_number(b, &h->words.b, 8);
+    pass_number(b, &h->stats.out_of_vocab, 8);
+    pass_number(b, &h->stats.first_position, 8);
+    pass_u32(b, &h->stats.first_value);
+    pass_u32(b, &h->stats.min);
+    pass_u32(b, &h->stats.max);
+    pass_u32(b, &h->zero);
+    pass_number(b, &h->spans, 8);
+    pass_number(b, &h->quads, 8);
+}
+
+static void pass_span(saved_bytes *b, span *s) {
+    pass_number(b, &s->first, 8);
+    pass_number(b, &s->end, 8);
+}
+
+static void pass_quad(saved_bytes *b, open_quad *q, uint32_t *zero) {
+    pass_number(b, &q->quad, 8);
+    for (uint32_t i = 0; i < 4; i++)
+        pass_u32(b, &q->tokens[i]);
+    pass_u32(b, &q->mask);
+    pass_u32(b, zero);
 }
 
 iron_status iron_digest_save(const iron_digest *digest, void *buffer, size_t capacity,
                              size_t *bytes, iron_error *err) {
     const digest_data *d = data_of(digest, err);
-    writer w = {buffer};
+    saved_bytes b = {.to = buffer};
+    uint64_t words[2] = {VERSION, IRON_SEAL_VERSION}, checksum;
+    uint32_t zero = 0;
+    sorted_place at;
+    saved_header h;
 
     *bytes = 0;
     if (!d)
@@ -1137,23 +1120,34 @@ iron_status iron_digest_save(const iron_digest *digest, void *buffer, size_t cap
                  "a digest's state takes %zu bytes and the buffer has %zu; ask for the size "
                  "with a NULL buffer first",
                  *bytes, capacity);
-    put_header(&w, d);
-    put_arrays(&w, d);
-    put(&w, iron__fnv(IRON_FNV_START, buffer, *bytes - CHECKSUM_BYTES), CHECKSUM_BYTES);
+    h = (saved_header){d->vocab, d->words, d->stats, 0, d->seen.count, d->open.count};
+    memcpy(b.to, MAGIC, MAGIC_BYTES);
+    b.to += MAGIC_BYTES;
+    for (size_t k = 0; k < 2; k++)
+        pass_number(&b, &words[k], 4);
+    pass_header(&b, &h);
+    for (const span *s = sorted_first(&d->seen, &at); s; s = sorted_next(&d->seen, &at))
+        pass_span(&b, &(span){s->first, s->end});
+    for (const open_quad *q = sorted_first(&d->open, &at); q; q = sorted_next(&d->open, &at)) {
+        open_quad copy = *q;
+
+        pass_quad(&b, &copy, &zero);
+    }
+    checksum = iron__fnv(IRON_FNV_START, buffer, *bytes - CHECKSUM_BYTES);
+    pass_number(&b, &checksum, CHECKSUM_BYTES);
     return IRON_OK;
 }
 
 /* Are these complete bytes that this version can read? */
 static iron_status check_frame(const unsigned char *data, size_t bytes, iron_error *err) {
     const size_t least = HEADER_BYTES + CHECKSUM_BYTES;
-    reader r = {data + MAGIC_BYTES}, end;
     uint32_t version, seal_version;
 
     IRON_FAIL_IF(bytes < MAGIC_BYTES + 8 || memcmp(data, MAGIC, MAGIC_BYTES) != 0, err,
                  IRON_E_FORMAT, "not a saved digest: its %zu bytes do not begin with " MAGIC,
                  bytes);
-    version = get_u32(&r);
-    seal_version = get_u32(&r);
+    version = iron__load_u32(data + MAGIC_BYTES);
+    seal_version = iron__load_u32(data + MAGIC_BYTES + 4);
     IRON_FAIL_IF(version > VERSION, err, IRON_E_FORMAT,
                  "the digest's state has version %u, newer than %u; load it with a newer iron",
                  version, VERSION);
@@ -1166,76 +1160,49 @@ static iron_status check_frame(const unsigned char *data, size_t bytes, iron_err
     IRON_FAIL_IF(bytes < least, err, IRON_E_FORMAT,
                  "the digest's state is truncated: it has %zu bytes, and at least %zu are needed",
                  bytes, least);
-    end.at = data + bytes - CHECKSUM_BYTES;
-    IRON_FAIL_IF(get(&end, 8) != iron__fnv(IRON_FNV_START, data, bytes - 8), err, IRON_E_FORMAT,
+    IRON_FAIL_IF(iron__load_u64(data + bytes - CHECKSUM_BYTES) !=
+                     iron__fnv(IRON_FNV_START, data, bytes - CHECKSUM_BYTES),
+                 err, IRON_E_FORMAT,
                  "the digest's state is damaged or cut short: its checksum differs");
     return IRON_OK;
 }
 
-/* How many entries the arrays have; together they fill the rest of the bytes. */
-typedef struct lengths {
-    uint64_t spans, quads;
-} lengths;
-
-static iron_status get_header(reader *r, size_t bytes, digest_data *d, lengths *n,
-                              iron_error *err) {
+/* Reads what follows the versions. */
+static iron_status get_state(saved_bytes *b, size_t bytes, digest_data *d, iron_error *err) {
     size_t left = bytes - HEADER_BYTES - CHECKSUM_BYTES;
+    open_quad q = {0};
+    span s = {0, 0};
+    saved_header h;
     uint32_t zero;
 
-    r->at += MAGIC_BYTES + 8;
-    d->vocab = get(r, 8);
-    d->words.count = get(r, 8);
-    d->words.t = get(r, 8);
-    d->words.a = get(r, 8);
-    d->words.b = get(r, 8);
-    d->stats.out_of_vocab = get(r, 8);
-    d->stats.first_position = get(r, 8);
-    d->stats.first_value = get_u32(r);
-    d->stats.min = get_u32(r);
-    d->stats.max = get_u32(r);
-    zero = get_u32(r);
-    n->spans = get(r, 8);
-    n->quads = get(r, 8);
-    IRON_FAIL_IF(zero != 0 || n->spans > left / SPAN_BYTES || n->quads > left / QUAD_BYTES ||
-                     n->spans * SPAN_BYTES + n->quads * QUAD_BYTES != left,
+    pass_header(b, &h);
+    d->vocab = h.vocab;
+    d->words = h.words;
+    d->stats = h.stats;
+    IRON_FAIL_IF(h.zero != 0 || h.spans > left / SPAN_BYTES || h.quads > left / QUAD_BYTES ||
+                     h.spans * SPAN_BYTES + h.quads * QUAD_BYTES != left,
                  err, IRON_E_FORMAT,
                  "the digest's state is damaged: %" PRIu64 " spans and %" PRIu64
                  " open quads do not take %zu bytes",
-                 n->spans, n->quads, left);
-    return IRON_OK;
-}
-
-/* Spans in order, with a gap before each but the first. */
-static iron_status get_spans(reader *r, uint64_t count, digest_data *d, iron_error *err) {
-    span s = {0, 0};
-
-    IRON_TRY(sorted_reserve_append(&d->seen, (size_t)count, err));
-    for (uint64_t k = 0; k < count; k++) {
+                 h.spans, h.quads, left);
+    /* spans in order, with a gap before each but the first */
+    IRON_TRY(sorted_reserve_append(&d->seen, (size_t)h.spans, err));
+    for (uint64_t k = 0; k < h.spans; k++) {
         uint64_t before = s.end;
 
-        s.first = get(r, 8);
-        s.end = get(r, 8);
+        pass_span(b, &s);
         IRON_FAIL_IF(s.first >= s.end || (k > 0 && s.first <= before), err, IRON_E_FORMAT,
                      "the digest's state is invalid: span %" PRIu64 " of its positions, %" PRIu64
                      " to %" PRIu64 ", is empty or out of order",
                      k, s.first, s.end);
         sorted_insert(&d->seen, &s);
     }
-    return IRON_OK;
-}
-
-static iron_status get_quads(reader *r, uint64_t count, digest_data *d, iron_error *err) {
-    open_quad q = {0};
-
-    IRON_TRY(sorted_reserve_append(&d->open, (size_t)count, err));
-    for (uint64_t k = 0; k < count; k++) {
+    IRON_TRY(sorted_reserve_append(&d->open, (size_t)h.quads, err));
+    for (uint64_t k = 0; k < h.quads; k++) {
         uint64_t before = q.quad;
 
-        q.quad = get(r, 8);
-        for (uint32_t i = 0; i < 4; i++)
-            q.tokens[i] = get_u32(r);
-        q.mask = get_u32(r);
-        IRON_FAIL_IF(get_u32(r) != 0 || (k > 0 && q.quad <= before), err, IRON_E_FORMAT,
+        pass_quad(b, &q, &zero);
+        IRON_FAIL_IF(zero != 0 || (k > 0 && q.quad <= before), err, IRON_E_FORMAT,
                      "the digest's state is invalid: open quad %" PRIu64
                      " is out of order, or its last bytes are not zero",
                      q.quad);
@@ -1393,21 +1360,16 @@ static iron_status check_state(const digest_data *d, iron_error *err) {
 
 iron_status iron_digest_load(iron_digest *digest, const iron_digest_options *options,
                              const void *buffer, size_t bytes, iron_error *err) {
-    reader r = {buffer};
+    saved_bytes b = {.to = NULL};
     iron_status status;
     digest_data *d;
-    lengths n;
-
     digest->own = NULL;
     IRON_FAIL_IF(!buffer, err, IRON_E_ARG, "a digest's state at NULL; give its address");
     IRON_TRY(check_frame(buffer, bytes, err));
     IRON_TRY(iron_digest_init(digest, options, err));
     d = digest->own;
-    status = get_header(&r, bytes, d, &n, err);
-    if (status == IRON_OK)
-        status = get_spans(&r, n.spans, d, err);
-    if (status == IRON_OK)
-        status = get_quads(&r, n.quads, d, err);
+    b.from = (const unsigned char *)buffer + MAGIC_BYTES + 8;
+    status = get_state(&b, bytes, d, err);
     if (status == IRON_OK)
         status = check_state(d, err);
     if (status == IRON_OK && options && options->vocab && options->vocab != d->vocab)

@@ -227,6 +227,11 @@ iron_status iron__document_walk_range(iron__document_walk *walk, const iron_sour
 uint64_t iron__documents_without_tokens(const iron_source *source, const uint64_t *starts,
                                         uint64_t first, uint64_t end, bool is_last);
 
+/* Adds tokens begin ... end-1 of a checked view to a seal; up to three are carried over. `wide` is
+ * scratch memory: IRON_WIDEN_TOKENS, with IRON_PREFETCH_BYTES after. */
+void iron__seal_view(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
+                     size_t end, uint32_t *wide, iron__seal *seal);
+
 /* Bags within scans: what scan.c needs of bag.c.
  *
  *     files   for each piece, on the thread that has it:

@@ -411,11 +411,16 @@ void iron_histogram_options_init_sized(iron_histogram_options *options, size_t s
     options->struct_size = (uint32_t)struct_size;
 }
 
-/* The op's row that uses all threads. */
-static iron_status find_op(context *h, iron_error *err) {
+static iron_status set_up(context *h, const iron_histogram_options *o, iron_error *err) {
+    uint32_t threads = o->threads ? o->threads : iron__cpu_threads();
+    size_t table = (size_t)o->bins * sizeof(uint32_t); /* of a thread */
     iron__contender row;
     bool is_there = false;
 
+    h->bins = (uint32_t)o->bins;
+    h->device = o->device;
+    snprintf(h->backend, sizeof h->backend, "%s", o->backend ? o->backend : "");
+    /* the op's row that uses all threads */
     h->op = iron__op_find("histogram");
     for (size_t k = 0; h->op && h->op->contender_at(k, &row); k++)
         if ((row.backends & IRON_ON_CPU) && !row.is_single) {
@@ -423,17 +428,6 @@ static iron_status find_op(context *h, iron_error *err) {
             is_there = true;
         }
     IRON_FAIL_IF(!is_there, err, IRON_E_UNSUPPORTED, "this build has no histogram");
-    return IRON_OK;
-}
-
-static iron_status set_up(context *h, const iron_histogram_options *o, iron_error *err) {
-    uint32_t threads = o->threads ? o->threads : iron__cpu_threads();
-    size_t table = (size_t)o->bins * sizeof(uint32_t); /* of a thread */
-
-    h->bins = (uint32_t)o->bins;
-    h->device = o->device;
-    snprintf(h->backend, sizeof h->backend, "%s", o->backend ? o->backend : "");
-    IRON_TRY(find_op(h, err));
     if (threads > TABLES_BYTES / table)
         threads = (uint32_t)(TABLES_BYTES / table);
     IRON_TRY(iron__thread_pool_create(threads, iron__allocator_default(), &h->pool, err));
@@ -449,9 +443,7 @@ iron_status iron_histogram_create(const iron_histogram_options *options,
     context *h;
 
     *out = NULL;
-    IRON_FAIL_IF(!options || options->struct_size != sizeof *options, err, IRON_E_ARG,
-                 "iron_histogram_options.struct_size is not %zu; call iron_histogram_options_init",
-                 sizeof *options);
+    IRON_TRY(iron__struct_check(options, sizeof *options, "iron_histogram_options", err));
     IRON_FAIL_IF(options->bins < 1 || options->bins > BINS_MAX, err, IRON_E_ARG,
                  "bins is %" PRIu64 "; it must be 1 to 16777216", options->bins);
     IRON_FAIL_IF(options->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
@@ -508,6 +500,7 @@ iron_status iron_histogram(iron_dtype dtype, const void *values, size_t count, u
     iron_histogram_options o;
     iron_status status;
 
+    IRON_FAIL_IF(!counts, err, IRON_E_ARG, "counts is NULL; give the address of a count per bin");
     iron_histogram_options_init(&o);
     o.bins = bins;
     o.threads = count < TASK_VALUES ? 1 : 0; /* starting threads would take longer */

@@ -14,6 +14,7 @@
 #include "core/fail.h"
 #include "core/files.h"
 #include "core/json.h"
+#include "core/number.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -71,8 +72,7 @@ void iron_manifest_destroy(iron_manifest *manifest) {
 
 iron_status iron_manifest_describe(const iron_manifest *manifest, iron_manifest_info *info,
                                    iron_error *err) {
-    IRON_FAIL_IF(info->struct_size != sizeof *info, err, IRON_E_ARG,
-                 "iron_manifest_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    IRON_TRY(iron__struct_check(info, sizeof *info, "iron_manifest_info", err));
     *info = (iron_manifest_info){.struct_size = sizeof *info,
                                  .part = manifest->part,
                                  .parts = manifest->parts,
@@ -90,8 +90,7 @@ iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t index,
                                   iron_manifest_file *file, iron_error *err) {
     const iron__manifest_entry *f;
 
-    IRON_FAIL_IF(file->struct_size != sizeof *file, err, IRON_E_ARG,
-                 "iron_manifest_file.struct_size is not %zu; set it to sizeof", sizeof *file);
+    IRON_TRY(iron__struct_check(file, sizeof *file, "iron_manifest_file", err));
     IRON_FAIL_IF(index >= manifest->file_count, err, IRON_E_ARG,
                  "file %zu of a manifest with %zu files; they count from 0", index,
                  manifest->file_count);
@@ -109,8 +108,7 @@ iron_status iron_manifest_file_at(const iron_manifest *manifest, size_t index,
 
 iron_status iron_manifest_digest(const iron_manifest *manifest, iron_digest_result *result,
                                  iron_error *err) {
-    IRON_FAIL_IF(result->struct_size != sizeof *result, err, IRON_E_ARG,
-                 "iron_digest_result.struct_size is not %zu; set it to sizeof", sizeof *result);
+    IRON_TRY(iron__struct_check(result, sizeof *result, "iron_digest_result", err));
     iron__digest_result_set(result, manifest->words, &manifest->stats, manifest->vocab);
     return IRON_OK;
 }
@@ -123,71 +121,6 @@ iron_status iron_manifest_bag(const iron_manifest *manifest, iron_bag_result *re
 /* The check: does a manifest agree with itself? IRON_E_FORMAT: what was found and expected. */
 
 #define REFUSE_IF(condition, ...) IRON_FAIL_IF(condition, err, IRON_E_FORMAT, __VA_ARGS__)
-
-static iron_status check_range(const iron_manifest *m, const char *name, iron_error *err) {
-    uint64_t end = m->first + m->tokens;
-
-    REFUSE_IF(end > m->stream_tokens,
-              "%.80s: positions %" PRIu64 " to %" PRIu64 " of a stream of %" PRIu64 " tokens", name,
-              m->first, end, m->stream_tokens);
-    REFUSE_IF((m->part == 0) != (m->parts == 0) || m->part > m->parts,
-              "%.80s: part %u of %u; parts count from 1", name, m->part, m->parts);
-    REFUSE_IF(m->first % 4 != 0 || (end % 4 != 0 && end != m->stream_tokens),
-              "%.80s: positions %" PRIu64 " to %" PRIu64
-              " do not begin and end at multiples of 4 or with the stream",
-              name, m->first, end);
-    REFUSE_IF(m->words.count != m->tokens,
-              "%.80s: its seal is of %" PRIu64 " tokens, its range has %" PRIu64, name,
-              m->words.count, m->tokens);
-    REFUSE_IF(m->tokens == 0 && (m->words.t || m->words.a || m->words.b),
-              "%.80s: it has no tokens, but its seal is not that of an empty stream", name);
-    return IRON_OK;
-}
-
-static iron_status check_statistics(const iron_manifest *m, const char *name, iron_error *err) {
-    const iron__token_stats *s = &m->stats;
-    bool has_out = s->out_of_vocab > 0;
-
-    REFUSE_IF(m->vocab < 1, "%.80s: vocab is 0; it must be at least 1", name);
-    REFUSE_IF(m->tokens > 0 ? s->min > s->max : s->min != UINT32_MAX || s->max != 0,
-              "%.80s: tokens from %u to %u in %" PRIu64 " tokens", name, s->min, s->max, m->tokens);
-    REFUSE_IF(s->out_of_vocab > m->tokens || has_out != (m->tokens > 0 && s->max >= m->vocab),
-              "%.80s: %" PRIu64 " tokens out of the vocabulary, with a largest of %u in %" PRIu64
-              " tokens and a vocabulary of %" PRIu64,
-              name, s->out_of_vocab, s->max, m->tokens, m->vocab);
-    REFUSE_IF(has_out != (s->first_position != UINT64_MAX),
-              "%.80s: %" PRIu64 " tokens out of the vocabulary, and the first of them is %sgiven",
-              name, s->out_of_vocab, has_out ? "not " : "");
-    REFUSE_IF(has_out &&
-                  (s->first_position < m->first || s->first_position - m->first >= m->tokens ||
-                   s->first_value < m->vocab || s->first_value > s->max),
-              "%.80s: the first token out of the vocabulary is %u at position %" PRIu64
-              ", which is impossible",
-              name, s->first_value, s->first_position);
-    return IRON_OK;
-}
-
-static iron_status check_files(const iron_manifest *m, const char *name, iron_error *err) {
-    uint64_t next_first = 0;
-
-    REFUSE_IF(m->file_count == 0, "%.80s lists no files", name);
-    for (size_t k = 0; k < m->file_count; k++) {
-        const iron__manifest_entry *f = &m->files[k];
-
-        REFUSE_IF(f->first != next_first,
-                  "%.80s: %.60s begins at position %" PRIu64 ", and the files before it end at "
-                  "%" PRIu64,
-                  name, f->path, f->first, next_first);
-        next_first += f->tokens;
-        REFUSE_IF(next_first > m->stream_tokens,
-                  "%.80s: %.60s ends at position %" PRIu64 " of a stream of %" PRIu64 " tokens",
-                  name, f->path, next_first, m->stream_tokens);
-    }
-    REFUSE_IF(next_first != m->stream_tokens,
-              "%.80s: the files have %" PRIu64 " tokens, the stream %" PRIu64, name, next_first,
-              m->stream_tokens);
-    return IRON_OK;
-}
 
 /* The sums T of all files of a whole stream add up to that of the stream. A file that is all of the
  * stream has its words. */
@@ -264,15 +197,33 @@ static iron_status check_chunks(const iron_manifest *m, const char *name, iron_e
     return IRON_OK;
 }
 
-/* How many samples there can be follows from the cut. */
-static iron_status check_bag(const iron_manifest *m, const char *name, iron_error *err) {
+static iron_status check_manifest(const iron_manifest *m, const char *name, iron_error *err) {
+    uint64_t end = m->first + m->tokens;
     const iron_bag *bag = &m->bag;
     uint64_t length = m->bag_cut.value;
     bool is_possible = bag->samples > 0 || (bag->hi == 0 && bag->lo == 0);
+    const iron__token_stats *s;
+    bool has_out;
+    uint64_t next_first = 0;
 
+    REFUSE_IF(end > m->stream_tokens,
+              "%.80s: positions %" PRIu64 " to %" PRIu64 " of a stream of %" PRIu64 " tokens", name,
+              m->first, end, m->stream_tokens);
+    REFUSE_IF((m->part == 0) != (m->parts == 0) || m->part > m->parts,
+              "%.80s: part %u of %u; parts count from 1", name, m->part, m->parts);
+    REFUSE_IF(m->first % 4 != 0 || (end % 4 != 0 && end != m->stream_tokens),
+              "%.80s: positions %" PRIu64 " to %" PRIu64
+              " do not begin and end at multiples of 4 or with the stream",
+              name, m->first, end);
+    REFUSE_IF(m->words.count != m->tokens,
+              "%.80s: its seal is of %" PRIu64 " tokens, its range has %" PRIu64, name,
+              m->words.count, m->tokens);
+    REFUSE_IF(m->tokens == 0 && (m->words.t || m->words.a || m->words.b),
+              "%.80s: it has no tokens, but its seal is not that of an empty stream", name);
+    /* how many samples there can be follows from the cut */
     if (m->bag_cut.kind == IRON_BAG_CUT_SAMPLE) {
         /* samples begin at the multiples of their length */
-        uint64_t end = m->first + m->tokens, before = m->first / length + (m->first % length != 0);
+        uint64_t before = m->first / length + (m->first % length != 0);
 
         is_possible = is_possible && bag->samples == end / length + (end % length != 0) - before;
     } else if (m->bag_cut.kind == IRON_BAG_CUT_EOS) {
@@ -282,17 +233,43 @@ static iron_status check_bag(const iron_manifest *m, const char *name, iron_erro
               "%.80s: a bag of %" PRIu64 " samples, which is impossible for %" PRIu64
               " tokens; the manifest is damaged",
               name, bag->samples, m->tokens);
-    return IRON_OK;
-}
-
-static iron_status check_manifest(const iron_manifest *m, const char *name, iron_error *err) {
-    IRON_TRY(check_range(m, name, err));
-    IRON_TRY(check_bag(m, name, err));
     REFUSE_IF(m->parts == 0 && m->tokens != m->stream_tokens,
               "%.80s is not of a part, but has only %" PRIu64 " tokens of %" PRIu64, name,
               m->tokens, m->stream_tokens);
-    IRON_TRY(check_statistics(m, name, err));
-    IRON_TRY(check_files(m, name, err));
+    s = &m->stats;
+    has_out = s->out_of_vocab > 0;
+    REFUSE_IF(m->vocab < 1, "%.80s: vocab is 0; it must be at least 1", name);
+    REFUSE_IF(m->tokens > 0 ? s->min > s->max : s->min != UINT32_MAX || s->max != 0,
+              "%.80s: tokens from %u to %u in %" PRIu64 " tokens", name, s->min, s->max, m->tokens);
+    REFUSE_IF(s->out_of_vocab > m->tokens || has_out != (m->tokens > 0 && s->max >= m->vocab),
+              "%.80s: %" PRIu64 " tokens out of the vocabulary, with a largest of %u in %" PRIu64
+              " tokens and a vocabulary of %" PRIu64,
+              name, s->out_of_vocab, s->max, m->tokens, m->vocab);
+    REFUSE_IF(has_out != (s->first_position != UINT64_MAX),
+              "%.80s: %" PRIu64 " tokens out of the vocabulary, and the first of them is %sgiven",
+              name, s->out_of_vocab, has_out ? "not " : "");
+    REFUSE_IF(has_out &&
+                  (s->first_position < m->first || s->first_position - m->first >= m->tokens ||
+                   s->first_value < m->vocab || s->first_value > s->max),
+              "%.80s: the first token out of the vocabulary is %u at position %" PRIu64
+              ", which is impossible",
+              name, s->first_value, s->first_position);
+    REFUSE_IF(m->file_count == 0, "%.80s lists no files", name);
+    for (size_t k = 0; k < m->file_count; k++) {
+        const iron__manifest_entry *f = &m->files[k];
+
+        REFUSE_IF(f->first != next_first,
+                  "%.80s: %.60s begins at position %" PRIu64 ", and the files before it end at "
+                  "%" PRIu64,
+                  name, f->path, f->first, next_first);
+        next_first += f->tokens;
+        REFUSE_IF(next_first > m->stream_tokens,
+                  "%.80s: %.60s ends at position %" PRIu64 " of a stream of %" PRIu64 " tokens",
+                  name, f->path, next_first, m->stream_tokens);
+    }
+    REFUSE_IF(next_first != m->stream_tokens,
+              "%.80s: the files have %" PRIu64 " tokens, the stream %" PRIu64, name, next_first,
+              m->stream_tokens);
     IRON_TRY(check_file_seals(m, name, err));
     REFUSE_IF(iron__chunk_tokens_check(m->chunk_tokens, NULL) != IRON_OK,
               "%.80s has chunks of %" PRIu64 " tokens; that is not a multiple of 4, or too small",
@@ -339,41 +316,7 @@ static iron_status get_text(const fields *f, const char *name, const char **out,
 /* Parses digits of a base, a number below 2^64, up to the end or a blank. Returns the end, or NULL
  * if there is no such number. */
 static const char *parse_word(const char *at, unsigned base, uint64_t *out) {
-    const char *start = at;
-
-    *out = 0;
-    for (; *at && *at != ' '; at++) {
-        unsigned digit = *at >= '0' && *at <= '9'   ? (unsigned)(*at - '0')
-                         : *at >= 'a' && *at <= 'f' ? (unsigned)(*at - 'a') + 10
-                                                    : 16;
-
-        if (digit >= base || __builtin_mul_overflow(*out, base, out) ||
-            __builtin_add_overflow(*out, digit, out))
-            return NULL;
-    }
-    return at == start ? NULL : at;
-}
-
-static iron_status get_schema(const fields *f, iron_manifest *m, iron_error *err) {
-    const char *schema = NULL, *end;
-    uint64_t version = 0;
-
-    IRON_FAIL_IF(!f->object || f->object->kind != IRON_JSON_OBJECT, err, IRON_E_FORMAT,
-                 "%.100s is not a manifest: it is not a JSON object", f->path);
-    IRON_TRY(get_text(f, "schema", &schema, err));
-    IRON_FAIL_IF(strncmp(schema, SCHEMA, strlen(SCHEMA)) != 0, err, IRON_E_FORMAT,
-                 "%.100s is not a manifest: its schema is \"%.40s\", not \"%s%u\"", f->path, schema,
-                 SCHEMA, VERSION);
-    end = parse_word(schema + strlen(SCHEMA), 10, &version);
-    IRON_FAIL_IF(end && !*end && version > VERSION, err, IRON_E_UNSUPPORTED,
-                 "%.100s is a manifest of version %" PRIu64
-                 ", newer than this iron reads, %u; read it with a newer iron",
-                 f->path, version, VERSION);
-    IRON_FAIL_IF(!end || *end || version == 0 || version > VERSION, err, IRON_E_FORMAT,
-                 "%.100s: schema \"%.40s\" is unknown, not \"%s%u\"", f->path, schema, SCHEMA,
-                 VERSION);
-    m->has_file_seals = version >= 2;
-    return IRON_OK;
+    return iron__read_digits(&at, NULL, base, out) && (!*at || *at == ' ') ? at : NULL;
 }
 
 /* "words": count, T, A, B of the stream or of a file. */
@@ -490,28 +433,11 @@ static iron_status get_file_seal(const fields *f, const char *path, iron__manife
     return IRON_OK;
 }
 
-/* What a table or a compressed file adds. */
-static iron_status get_container(const fields *f, const char *path, iron__manifest_entry *file,
-                                 iron_error *err) {
-    const char *compression = iron__json_get_text(iron__json_member(f->object, "compression"));
-    const char *column = iron__json_get_text(iron__json_member(f->object, "column"));
-
-    IRON_FAIL_IF((iron__json_member(f->object, "compression") && !compression) ||
-                     (compression && strlen(compression) >= sizeof file->compression),
-                 err, IRON_E_FORMAT, "%.100s: \"compression\" of %.60s is not a short text",
-                 f->path, path);
-    IRON_FAIL_IF(iron__json_member(f->object, "column") && !column, err, IRON_E_FORMAT,
-                 "%.100s: \"column\" of %.60s is not a text", f->path, path);
-    if (compression)
-        snprintf(file->compression, sizeof file->compression, "%s", compression);
-    if (column && !(file->column = strdup(column)))
-        return iron__no_memory(err, f->path);
-    return IRON_OK;
-}
-
 static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry *file,
                             iron_error *err) {
     const char *path = NULL, *format = NULL, *dtype = NULL;
+    const char *compression = iron__json_get_text(iron__json_member(f->object, "compression"));
+    const char *column = iron__json_get_text(iron__json_member(f->object, "column"));
 
     IRON_TRY(get_text(f, "path", &path, err));
     IRON_TRY(get_text(f, "format", &format, err));
@@ -524,7 +450,17 @@ static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry
     IRON_FAIL_IF(strlen(format) == 0 || strlen(format) >= sizeof file->format, err, IRON_E_FORMAT,
                  "%.100s: format \"%.40s\" of %.60s is empty or too long", f->path, format, path);
     snprintf(file->format, sizeof file->format, "%s", format);
-    IRON_TRY(get_container(f, path, file, err));
+    /* what a table or a compressed file adds */
+    IRON_FAIL_IF((iron__json_member(f->object, "compression") && !compression) ||
+                     (compression && strlen(compression) >= sizeof file->compression),
+                 err, IRON_E_FORMAT, "%.100s: \"compression\" of %.60s is not a short text",
+                 f->path, path);
+    IRON_FAIL_IF(iron__json_member(f->object, "column") && !column, err, IRON_E_FORMAT,
+                 "%.100s: \"column\" of %.60s is not a text", f->path, path);
+    if (compression)
+        snprintf(file->compression, sizeof file->compression, "%s", compression);
+    if (column && !(file->column = strdup(column)))
+        return iron__no_memory(err, f->path);
     IRON_TRY(get_sample(f, path, file, err));
     if (has_seal)
         IRON_TRY(get_file_seal(f, path, file, err));
@@ -588,31 +524,33 @@ static iron_status get_chunks(const fields *f, iron_manifest *m, iron_error *err
     return IRON_OK;
 }
 
-/* "bag": {"cut": "sample=2048", "bag": "..."}, or none. */
-static iron_status get_bag(const fields *f, iron_manifest *m, iron_error *err) {
+static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *err) {
+    const char *schema = NULL, *end, *cut = NULL, *text = NULL;
+    const uint64_t max = IRON_MANIFEST_WHOLE_MAX;
     fields bag = {f->path, iron__json_member(f->object, "bag")};
-    const char *cut = NULL, *text = NULL;
+    uint32_t seal_version = 0;
+    uint64_t version = 0;
     iron_error why = {0};
 
-    if (!bag.object || bag.object->kind == IRON_JSON_NULL)
-        return IRON_OK;
-    IRON_TRY(get_text(&bag, "cut", &cut, err));
-    IRON_TRY(get_text(&bag, "bag", &text, err));
-    IRON_FAIL_IF(iron_bag_cut_parse(cut, &m->bag_cut, &why) != IRON_OK ||
-                     iron_bag_parse(text, &m->bag, &why) != IRON_OK,
-                 err, IRON_E_FORMAT, "%.90s: %.140s", f->path, why.text);
-    return IRON_OK;
-}
-
-static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *err) {
-    const uint64_t max = IRON_MANIFEST_WHOLE_MAX;
-    uint32_t version = 0;
-
-    IRON_TRY(get_schema(f, m, err));
-    IRON_TRY(get_u32(f, "seal_version", &version, err));
-    IRON_FAIL_IF(version != IRON_SEAL_VERSION, err,
-                 version > IRON_SEAL_VERSION ? IRON_E_UNSUPPORTED : IRON_E_FORMAT,
-                 "%.100s has seals of version %u; this iron knows %u", f->path, version,
+    IRON_FAIL_IF(!f->object || f->object->kind != IRON_JSON_OBJECT, err, IRON_E_FORMAT,
+                 "%.100s is not a manifest: it is not a JSON object", f->path);
+    IRON_TRY(get_text(f, "schema", &schema, err));
+    IRON_FAIL_IF(strncmp(schema, SCHEMA, strlen(SCHEMA)) != 0, err, IRON_E_FORMAT,
+                 "%.100s is not a manifest: its schema is \"%.40s\", not \"%s%u\"", f->path, schema,
+                 SCHEMA, VERSION);
+    end = parse_word(schema + strlen(SCHEMA), 10, &version);
+    IRON_FAIL_IF(end && !*end && version > VERSION, err, IRON_E_UNSUPPORTED,
+                 "%.100s is a manifest of version %" PRIu64
+                 ", newer than this iron reads, %u; read it with a newer iron",
+                 f->path, version, VERSION);
+    IRON_FAIL_IF(!end || *end || version == 0 || version > VERSION, err, IRON_E_FORMAT,
+                 "%.100s: schema \"%.40s\" is unknown, not \"%s%u\"", f->path, schema, SCHEMA,
+                 VERSION);
+    m->has_file_seals = version >= 2;
+    IRON_TRY(get_u32(f, "seal_version", &seal_version, err));
+    IRON_FAIL_IF(seal_version != IRON_SEAL_VERSION, err,
+                 seal_version > IRON_SEAL_VERSION ? IRON_E_UNSUPPORTED : IRON_E_FORMAT,
+                 "%.100s has seals of version %u; this iron knows %u", f->path, seal_version,
                  IRON_SEAL_VERSION);
     IRON_TRY(get_words(f, &m->words, err));
     IRON_TRY(check_seal(f, "the stream", &m->words, err));
@@ -624,7 +562,14 @@ static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *e
     IRON_TRY(get_statistics(f, m, err));
     IRON_TRY(get_files(f, m, err));
     IRON_TRY(get_chunks(f, m, err));
-    IRON_TRY(get_bag(f, m, err));
+    if (!bag.object || bag.object->kind == IRON_JSON_NULL)
+        return check_manifest(m, f->path, err);
+    /* "bag": {"cut": "sample=2048", "bag": "..."} */
+    IRON_TRY(get_text(&bag, "cut", &cut, err));
+    IRON_TRY(get_text(&bag, "bag", &text, err));
+    IRON_FAIL_IF(iron_bag_cut_parse(cut, &m->bag_cut, &why) != IRON_OK ||
+                     iron_bag_parse(text, &m->bag, &why) != IRON_OK,
+                 err, IRON_E_FORMAT, "%.90s: %.140s", f->path, why.text);
     return check_manifest(m, f->path, err);
 }
 
@@ -655,24 +600,6 @@ static iron_status parse_manifest(const char *name, const char *text, size_t len
 
 /* Reading files. */
 
-/* Reads until `to` is full or the file ends; -1: see errno. */
-static ssize_t read_full(int fd, char *to, size_t bytes) {
-    size_t filled = 0;
-
-    while (filled < bytes) {
-        ssize_t count = read(fd, to + filled, bytes - filled);
-
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0)
-            return -1;
-        if (count == 0)
-            break;
-        filled += (size_t)count;
-    }
-    return (ssize_t)filled;
-}
-
 /* Every manifest contains this, but not at a fixed place: other programs may have sorted its
  * members. */
 #define SIGNATURE       "\"" SCHEMA
@@ -686,7 +613,7 @@ static bool has_signature(int fd) {
     bool is_object = false;
 
     for (;;) {
-        ssize_t count = read_full(fd, block + overlap, BLOCK_BYTES);
+        ssize_t count = iron__read_all(fd, block + overlap, BLOCK_BYTES);
         size_t length = overlap + (size_t)count, k = overlap;
 
         if (count <= 0)
@@ -739,7 +666,7 @@ static iron_status read_text(int fd, const char *path, char **text, size_t *leng
         if (!larger)
             return iron__no_memory(err, path);
         *text = larger;
-        count = read_full(fd, *text + *length, capacity - *length);
+        count = iron__read_all(fd, *text + *length, capacity - *length);
         if (count < 0)
             return iron__fail_path(err, "read", path, errno);
         *length += (size_t)count;
@@ -824,23 +751,6 @@ static void write_limit(iron_json_writer *j, const char *name, bool has_value, u
         iron_json_null(j, name);
 }
 
-static void write_statistics(iron_json_writer *j, const iron_manifest *m) {
-    iron_json_number(j, "vocab", m->vocab);
-    iron_json_open(j, "statistics", '{');
-    write_limit(j, "min", m->tokens > 0, m->stats.min);
-    write_limit(j, "max", m->tokens > 0, m->stats.max);
-    iron_json_number(j, "out_of_vocab", m->stats.out_of_vocab);
-    if (m->stats.out_of_vocab > 0) {
-        iron_json_open(j, "first_out_of_vocab", '{');
-        iron_json_number(j, "position", m->stats.first_position);
-        iron_json_number(j, "value", m->stats.first_value);
-        iron_json_close(j, '}');
-    } else {
-        iron_json_null(j, "first_out_of_vocab");
-    }
-    iron_json_close(j, '}');
-}
-
 /* A name may be any bytes; JSON holds characters. A name that is not UTF-8 is also written in
  * hex. */
 static void write_path(iron_json_writer *j, const char *path) {
@@ -859,50 +769,6 @@ static void write_path(iron_json_writer *j, const char *path) {
     iron_json_text(j, "path_bytes", hex);
 }
 
-static void write_files(iron_json_writer *j, const iron_manifest *m) {
-    iron_json_open(j, "files", '[');
-    for (size_t k = 0; k < m->file_count; k++) {
-        const iron__manifest_entry *f = &m->files[k];
-
-        iron_json_open(j, NULL, '{');
-        write_path(j, f->path);
-        iron_json_text(j, "format", f->format);
-        if (f->column)
-            iron_json_text(j, "column", f->column);
-        if (f->compression[0])
-            iron_json_text(j, "compression", f->compression);
-        iron_json_text(j, "dtype", iron_dtype_name(f->dtype));
-        iron_json_number(j, "first", f->first);
-        iron_json_number(j, "tokens", f->tokens);
-        if (f->sample[0])
-            iron_json_text(j, "sample", f->sample);
-        if (m->has_file_seals && f->words.count == f->tokens)
-            write_seal(j, &f->words);
-        if (m->has_file_seals && f->words.count > 0)
-            write_words(j, &f->words);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
-static void write_chunks(iron_json_writer *j, const iron_manifest *m) {
-    iron_json_number(j, "chunk_tokens", m->chunk_tokens);
-    iron_json_open(j, "chunks", '[');
-    for (size_t k = 0; k < m->chunk_count; k++) {
-        const iron__chunk *c = &m->chunks[k];
-        char text[96];
-        int end = snprintf(text, sizeof text, "%" PRIx64 " %" PRIx64 " %" PRIx64, c->t, c->a, c->b);
-
-        if (c->mark == IRON_MARK_NONE)
-            snprintf(text + end, sizeof text - (size_t)end, " - -");
-        else
-            snprintf(text + end, sizeof text - (size_t)end, " %" PRIx64 " %" PRIx64, c->mark,
-                     c->mark_at);
-        iron_json_text(j, NULL, text);
-    }
-    iron_json_close(j, ']');
-}
-
 static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_writer j = {.to = to};
     char schema[32], cut[IRON_BAG_CUT_TEXT], bag[IRON_BAG_TEXT];
@@ -918,7 +784,20 @@ static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_number(&j, "stream_tokens", m->stream_tokens);
     iron_json_number(&j, "part", m->part);
     iron_json_number(&j, "parts", m->parts);
-    write_statistics(&j, m);
+    iron_json_number(&j, "vocab", m->vocab);
+    iron_json_open(&j, "statistics", '{');
+    write_limit(&j, "min", m->tokens > 0, m->stats.min);
+    write_limit(&j, "max", m->tokens > 0, m->stats.max);
+    iron_json_number(&j, "out_of_vocab", m->stats.out_of_vocab);
+    if (m->stats.out_of_vocab > 0) {
+        iron_json_open(&j, "first_out_of_vocab", '{');
+        iron_json_number(&j, "position", m->stats.first_position);
+        iron_json_number(&j, "value", m->stats.first_value);
+        iron_json_close(&j, '}');
+    } else {
+        iron_json_null(&j, "first_out_of_vocab");
+    }
+    iron_json_close(&j, '}');
     if (m->bag_cut.kind != IRON_BAG_CUT_NONE) {
         iron_bag_cut_format(&m->bag_cut, cut);
         iron_bag_format(&m->bag, bag);
@@ -927,8 +806,44 @@ static void write_document(FILE *to, const iron_manifest *m) {
         iron_json_text(&j, "bag", bag);
         iron_json_close(&j, '}');
     }
-    write_files(&j, m);
-    write_chunks(&j, m);
+    iron_json_open(&j, "files", '[');
+    for (size_t k = 0; k < m->file_count; k++) {
+        const iron__manifest_entry *f = &m->files[k];
+
+        iron_json_open(&j, NULL, '{');
+        write_path(&j, f->path);
+        iron_json_text(&j, "format", f->format);
+        if (f->column)
+            iron_json_text(&j, "column", f->column);
+        if (f->compression[0])
+            iron_json_text(&j, "compression", f->compression);
+        iron_json_text(&j, "dtype", iron_dtype_name(f->dtype));
+        iron_json_number(&j, "first", f->first);
+        iron_json_number(&j, "tokens", f->tokens);
+        if (f->sample[0])
+            iron_json_text(&j, "sample", f->sample);
+        if (m->has_file_seals && f->words.count == f->tokens)
+            write_seal(&j, &f->words);
+        if (m->has_file_seals && f->words.count > 0)
+            write_words(&j, &f->words);
+        iron_json_close(&j, '}');
+    }
+    iron_json_close(&j, ']');
+    iron_json_number(&j, "chunk_tokens", m->chunk_tokens);
+    iron_json_open(&j, "chunks", '[');
+    for (size_t k = 0; k < m->chunk_count; k++) {
+        const iron__chunk *c = &m->chunks[k];
+        char text[96];
+        int end = snprintf(text, sizeof text, "%" PRIx64 " %" PRIx64 " %" PRIx64, c->t, c->a, c->b);
+
+        if (c->mark == IRON_MARK_NONE)
+            snprintf(text + end, sizeof text - (size_t)end, " - -");
+        else
+            snprintf(text + end, sizeof text - (size_t)end, " %" PRIx64 " %" PRIx64, c->mark,
+                     c->mark_at);
+        iron_json_text(&j, NULL, text);
+    }
+    iron_json_close(&j, ']');
     iron_json_close(&j, '}');
     iron_json_end(&j);
 }

@@ -82,39 +82,6 @@ static const char *difference(const iron_manifest *a, const iron_manifest *b) {
     return has_same_files(a, b) ? NULL : "list of files";
 }
 
-static iron_status check_same_stream(iron_manifest *const *parts, size_t count, iron_error *err) {
-    IRON_FAIL_IF(count == 0, err, IRON_E_ARG, "no parts; give those that `iron sum --part` wrote");
-    for (size_t k = 0; k < count; k++) {
-        const char *what = difference(parts[0], parts[k]);
-
-        IRON_FAIL_IF(parts[k]->parts == 0, err, IRON_E_FORMAT,
-                     "%.100s is the manifest of a whole stream, not of a part",
-                     parts[k]->origin ? parts[k]->origin : "a manifest");
-        IRON_FAIL_IF(what, err, IRON_E_FORMAT,
-                     "%s and %s are not of one stream: they differ in their %s",
-                     name_of(parts[0]).text, name_of(parts[k]).text, what);
-    }
-    return IRON_OK;
-}
-
-/* Files with the same name and size may still differ. Samples are compared with the first part that
- * has one: not all need to. */
-static iron_status check_samples(iron_manifest *const *parts, size_t count, iron_error *err) {
-    for (size_t k = 0; k < parts[0]->file_count; k++) {
-        const char *known = "";
-
-        for (size_t p = 0; p < count; p++) {
-            const iron__manifest_entry *f = &parts[p]->files[k];
-
-            IRON_FAIL_IF(known[0] && f->sample[0] && strcmp(known, f->sample) != 0, err,
-                         IRON_E_FORMAT, "%s was made of another %.60s: its sample is %s, not %s",
-                         name_of(parts[p]).text, f->path, f->sample, known);
-            known = known[0] ? known : f->sample;
-        }
-    }
-    return IRON_OK;
-}
-
 /* An empty part goes before one with tokens that begins at the same position. */
 static int by_position(const void *a, const void *b) {
     const iron_manifest *x = *(iron_manifest *const *)a, *y = *(iron_manifest *const *)b;
@@ -132,62 +99,6 @@ static int by_number(const void *a, const void *b) {
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
-static iron_status check_numbers(iron_manifest **sorted, size_t count, iron_error *err) {
-    uint32_t parts = sorted[0]->parts, expected = 1;
-
-    qsort(sorted, count, sizeof(void *), by_number);
-    for (size_t k = 0; k < count; k++, expected++) {
-        IRON_FAIL_IF(sorted[k]->part < expected, err, IRON_E_FORMAT,
-                     "part %u of %u is there twice: %s and %s", sorted[k]->part, parts,
-                     name_of(sorted[k - 1]).text, name_of(sorted[k]).text);
-        IRON_FAIL_IF(sorted[k]->part > expected, err, IRON_E_FORMAT,
-                     "part %u of %u is missing; %zu parts were given", expected, parts, count);
-    }
-    IRON_FAIL_IF(expected <= parts, err, IRON_E_FORMAT,
-                 "part %u of %u is missing; %zu parts were given", expected, parts, count);
-    return IRON_OK;
-}
-
-static iron_status check_positions(iron_manifest **sorted, size_t count, iron_error *err) {
-    uint64_t place = 0;
-
-    qsort(sorted, count, sizeof(void *), by_position);
-    for (size_t k = 0; k < count; k++) {
-        const iron_manifest *m = sorted[k];
-
-        if (m->tokens == 0)
-            continue;
-        IRON_FAIL_IF(m->first > place, err, IRON_E_FORMAT,
-                     "nothing covers positions %" PRIu64 " to %" PRIu64 ", before %s", place,
-                     m->first - 1, name_of(m).text);
-        IRON_FAIL_IF(m->first < place, err, IRON_E_FORMAT,
-                     "%s overlaps the part before it: it begins at position %" PRIu64
-                     ", and the other ends at %" PRIu64,
-                     name_of(m).text, m->first, place);
-        place = m->first + m->tokens;
-    }
-    IRON_FAIL_IF(place != sorted[0]->stream_tokens, err, IRON_E_FORMAT,
-                 "nothing covers positions %" PRIu64 " to %" PRIu64 ", the end of the stream",
-                 place, sorted[0]->stream_tokens - 1);
-    return IRON_OK;
-}
-
-static iron_status copy_files(const iron_manifest *from, iron_manifest *to, iron_error *err) {
-    to->files = calloc(from->file_count ? from->file_count : 1, sizeof *to->files);
-    IRON_FAIL_IF(!to->files, err, IRON_E_NOMEM, "out of memory while joining parts");
-    for (; to->file_count < from->file_count; to->file_count++) {
-        iron__manifest_entry *f = &to->files[to->file_count];
-
-        *f = from->files[to->file_count];
-        f->path = strdup(f->path);
-        f->column = f->column ? strdup(f->column) : NULL;
-        f->words = (iron__seal_words){0, 0, 0, 0};
-        IRON_FAIL_IF(!f->path || (from->files[to->file_count].column && !f->column), err,
-                     IRON_E_NOMEM, "out of memory while joining parts");
-    }
-    return IRON_OK;
-}
-
 static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron_error *err) {
     m->tokens = m->stream_tokens = like->stream_tokens;
     m->vocab = like->vocab;
@@ -200,7 +111,19 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
     IRON_FAIL_IF(!m->chunks, err, IRON_E_NOMEM, "out of memory while joining parts");
     for (size_t k = 0; k < m->chunk_count; k++)
         m->chunks[k] = iron__chunk_empty();
-    return copy_files(like, m, err);
+    m->files = calloc(like->file_count ? like->file_count : 1, sizeof *m->files);
+    IRON_FAIL_IF(!m->files, err, IRON_E_NOMEM, "out of memory while joining parts");
+    for (; m->file_count < like->file_count; m->file_count++) {
+        iron__manifest_entry *f = &m->files[m->file_count];
+
+        *f = like->files[m->file_count];
+        f->path = strdup(f->path);
+        f->column = f->column ? strdup(f->column) : NULL;
+        f->words = (iron__seal_words){0, 0, 0, 0};
+        IRON_FAIL_IF(!f->path || (like->files[m->file_count].column && !f->column), err,
+                     IRON_E_NOMEM, "out of memory while joining parts");
+    }
+    return IRON_OK;
 }
 
 /* Adds all parts to a manifest without tokens. */
@@ -237,9 +160,37 @@ static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manife
                                iron_error *err) {
     iron_manifest *m;
     iron_status status;
+    uint32_t parts = sorted[0]->parts, expected = 1;
+    uint64_t place = 0;
 
-    IRON_TRY(check_numbers(sorted, count, err));
-    IRON_TRY(check_positions(sorted, count, err));
+    qsort(sorted, count, sizeof(void *), by_number);
+    for (size_t k = 0; k < count; k++, expected++) {
+        IRON_FAIL_IF(sorted[k]->part < expected, err, IRON_E_FORMAT,
+                     "part %u of %u is there twice: %s and %s", sorted[k]->part, parts,
+                     name_of(sorted[k - 1]).text, name_of(sorted[k]).text);
+        IRON_FAIL_IF(sorted[k]->part > expected, err, IRON_E_FORMAT,
+                     "part %u of %u is missing; %zu parts were given", expected, parts, count);
+    }
+    IRON_FAIL_IF(expected <= parts, err, IRON_E_FORMAT,
+                 "part %u of %u is missing; %zu parts were given", expected, parts, count);
+    qsort(sorted, count, sizeof(void *), by_position);
+    for (size_t k = 0; k < count; k++) {
+        const iron_manifest *part = sorted[k];
+
+        if (part->tokens == 0)
+            continue;
+        IRON_FAIL_IF(part->first > place, err, IRON_E_FORMAT,
+                     "nothing covers positions %" PRIu64 " to %" PRIu64 ", before %s", place,
+                     part->first - 1, name_of(part).text);
+        IRON_FAIL_IF(part->first < place, err, IRON_E_FORMAT,
+                     "%s overlaps the part before it: it begins at position %" PRIu64
+                     ", and the other ends at %" PRIu64,
+                     name_of(part).text, part->first, place);
+        place = part->first + part->tokens;
+    }
+    IRON_FAIL_IF(place != sorted[0]->stream_tokens, err, IRON_E_FORMAT,
+                 "nothing covers positions %" PRIu64 " to %" PRIu64 ", the end of the stream",
+                 place, sorted[0]->stream_tokens - 1);
     m = calloc(1, sizeof *m);
     IRON_FAIL_IF(!m, err, IRON_E_NOMEM, "out of memory while joining parts");
     status = init_joined(sorted[0], m, err);
@@ -258,8 +209,31 @@ iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count, iron_
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(check_same_stream(parts, count, err));
-    IRON_TRY(check_samples(parts, count, err));
+    IRON_FAIL_IF(count == 0, err, IRON_E_ARG, "no parts; give those that `iron sum --part` wrote");
+    for (size_t k = 0; k < count; k++) {
+        const char *what = difference(parts[0], parts[k]);
+
+        IRON_FAIL_IF(parts[k]->parts == 0, err, IRON_E_FORMAT,
+                     "%.100s is the manifest of a whole stream, not of a part",
+                     parts[k]->origin ? parts[k]->origin : "a manifest");
+        IRON_FAIL_IF(what, err, IRON_E_FORMAT,
+                     "%s and %s are not of one stream: they differ in their %s",
+                     name_of(parts[0]).text, name_of(parts[k]).text, what);
+    }
+    /* files with the same name and size may still differ; samples are compared with the first
+     * part that has one: not all need to */
+    for (size_t k = 0; k < parts[0]->file_count; k++) {
+        const char *known = "";
+
+        for (size_t p = 0; p < count; p++) {
+            const iron__manifest_entry *f = &parts[p]->files[k];
+
+            IRON_FAIL_IF(known[0] && f->sample[0] && strcmp(known, f->sample) != 0, err,
+                         IRON_E_FORMAT, "%s was made of another %.60s: its sample is %s, not %s",
+                         name_of(parts[p]).text, f->path, f->sample, known);
+            known = known[0] ? known : f->sample;
+        }
+    }
     sorted = calloc(count, sizeof(void *));
     IRON_FAIL_IF(!sorted, err, IRON_E_NOMEM, "out of memory while joining parts");
     memcpy(sorted, parts, count * sizeof(void *));

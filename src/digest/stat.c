@@ -246,21 +246,6 @@ static void offer_run(stat_run *longest, stat_run run) {
         *longest = run;
 }
 
-static void append_runs(stat_range *a, const stat_range *b) {
-    stat_run joined = a->tail;
-
-    if (a->tail.value == b->head.value) {
-        joined.length += b->head.length;
-        offer_run(&a->longest, joined);
-        if (a->head.length == a->tokens)
-            a->head = joined;
-        a->tail = b->head.length == b->tokens ? joined : b->tail;
-    } else {
-        a->tail = b->tail;
-    }
-    offer_run(&a->longest, b->longest);
-}
-
 /* Returns the length of the document that began in a, after its first end, and ended in b; 0: there
  * is none. It is not counted yet. */
 static uint64_t append_documents(stat_range *a, const stat_range *b) {
@@ -281,6 +266,7 @@ static uint64_t append_documents(stat_range *a, const stat_range *b) {
 /* Continues a with b; returns as append_documents does. */
 static uint64_t range_append(stat_range *a, const stat_range *b) {
     uint64_t joined;
+    stat_run run = a->tail;
 
     if (b->tokens == 0)
         return 0;
@@ -288,7 +274,16 @@ static uint64_t range_append(stat_range *a, const stat_range *b) {
         *a = *b;
         return 0;
     }
-    append_runs(a, b);
+    if (a->tail.value == b->head.value) {
+        run.length += b->head.length;
+        offer_run(&a->longest, run);
+        if (a->head.length == a->tokens)
+            a->head = run;
+        a->tail = b->head.length == b->tokens ? run : b->tail;
+    } else {
+        a->tail = b->tail;
+    }
+    offer_run(&a->longest, b->longest);
     for (uint32_t k = 0; k < b->place_count && a->place_count < IRON_STAT_PLACES; k++)
         a->places[a->place_count++] = b->places[k];
     joined = append_documents(a, b);
@@ -366,7 +361,7 @@ static void append_range(iron_stat *stat, const stat_range *next) {
         lengths_add(stat->lengths, joined, 1);
 }
 
-static iron_status check_follows(const iron_stat *stat, const iron_stat *next, iron_error *err) {
+iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, iron_error *err) {
     uint64_t end = stat->range.first + stat->range.tokens;
 
     IRON_FAIL_IF(stat->rule.vocab != next->rule.vocab, err, IRON_E_ARG,
@@ -382,11 +377,6 @@ static iron_status check_follows(const iron_stat *stat, const iron_stat *next, i
                  "a range that begins at %" PRIu64 " does not follow one that ends at %" PRIu64
                  "; append them in order, without gaps",
                  next->range.first, end);
-    return IRON_OK;
-}
-
-iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, iron_error *err) {
-    IRON_TRY(check_follows(stat, next, err));
     append_range(stat, &next->range);
     if (stat->lengths)
         lengths_merge(stat->lengths, next->lengths);
@@ -426,26 +416,10 @@ static void describe_lengths(const stat_lengths *t, const uint64_t *open, size_t
     report->document_p95 = n < 20 ? high : lengths_at(t, open, opens, n - n / 20);
 }
 
-static void describe_documents(const iron_stat *stat, iron_stat_report *report) {
-    const stat_range *r = &stat->range;
-    uint64_t open[2];
-    size_t opens = 0;
-
-    /* the range's first and last document are in no table */
-    if (r->ends > 0)
-        open[opens++] = r->document_head;
-    if (r->document_tail > 0)
-        open[opens++] = r->document_tail;
-    describe_lengths(stat->lengths, open, opens, r->ends + (r->document_tail > 0), report);
-    report->empty_documents = stat->lengths->counts[1] + (r->document_head == 1);
-    report->is_last_open = r->document_tail > 0;
-}
-
 iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, iron_error *err) {
     const stat_range *r = &stat->range;
 
-    IRON_FAIL_IF(!report || report->struct_size != sizeof *report, err, IRON_E_ARG,
-                 "iron_stat_report.struct_size is not %zu; set it to sizeof", sizeof *report);
+    IRON_TRY(iron__struct_check(report, sizeof *report, "iron_stat_report", err));
     memset(report, 0, sizeof *report);
     report->struct_size = sizeof *report;
     report->min = r->tokens ? r->min : 0;
@@ -459,8 +433,17 @@ iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, 
     report->run_position = r->longest.position;
     report->run_value = r->longest.value;
     if (stat->lengths) {
+        uint64_t open[2]; /* the range's first and last document, which are in no table */
+        size_t opens = 0;
+
+        if (r->ends > 0)
+            open[opens++] = r->document_head;
+        if (r->document_tail > 0)
+            open[opens++] = r->document_tail;
         report->document_cut = (iron_bag_cut){IRON_BAG_CUT_EOS, stat->rule.eos};
-        describe_documents(stat, report);
+        describe_lengths(stat->lengths, open, opens, r->ends + (r->document_tail > 0), report);
+        report->empty_documents = stat->lengths->counts[1] + (r->document_head == 1);
+        report->is_last_open = r->document_tail > 0;
     }
     if (stat->own) { /* rows and documents of the files, which may be empty */
         uint64_t n = 0;
@@ -748,9 +731,7 @@ static iron_status run_round(workers *all, size_t count, iron_error *err) {
         append_piece(all->stat, &all->pieces[k]);
     all->uncollected += count;
     all->done += count;
-    IRON_FAIL_IF(all->progress && all->progress(all->context, all->done, all->total), err,
-                 IRON_E_CANCELLED, "cancelled after %" PRIu64 " tokens", all->done);
-    return IRON_OK;
+    return iron__progress(all->progress, all->context, all->done, all->total, err);
 }
 
 static iron_status make_worker(worker **out, const workers *all, bool reads_files,
@@ -783,6 +764,7 @@ static iron_status make_worker(worker **out, const workers *all, bool reads_file
 static iron_status workers_init(workers *all, uint32_t threads, bool reads_files, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     uint64_t pieces = all->total / PIECE_TOKENS + 1;
+    /* its caller has made stat: NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     uint64_t histograms = COUNTERS_MAX / (2 * all->stat->rule.vocab) + 1;
     size_t count = threads ? threads : iron__cpu_threads();
 
@@ -1044,13 +1026,10 @@ static iron_status find_range(const iron_stat_options *o, const iron_source *sou
 }
 
 void iron_stat_options_init_sized(iron_stat_options *options, size_t struct_size) {
-    iron_stat_options defaults = {.struct_size = (uint32_t)struct_size,
-                                  .vocab = 50257,
-                                  .eos = IRON_COUNT_UNKNOWN,
-                                  .count = IRON_COUNT_UNKNOWN};
+    const iron_stat_options defaults = {
+        .vocab = 50257, .eos = IRON_COUNT_UNKNOWN, .count = IRON_COUNT_UNKNOWN};
 
-    memset(options, 0, struct_size);
-    memcpy(options, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    iron__struct_init(options, struct_size, &defaults, sizeof defaults);
 }
 
 iron_status iron_stat_source(iron_source *source, const iron_stat_options *options, iron_stat **out,
@@ -1060,9 +1039,7 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
     iron_status status;
 
     *out = NULL;
-    IRON_FAIL_IF(!options || options->struct_size != sizeof *options, err, IRON_E_ARG,
-                 "iron_stat_options.struct_size is not %zu; use iron_stat_options_init",
-                 sizeof *options);
+    IRON_TRY(iron__struct_check(options, sizeof *options, "iron_stat_options", err));
     all.progress = options->progress;
     all.context = options->context;
     IRON_TRY(find_range(options, source, &all.total, err));
@@ -1291,25 +1268,6 @@ static uint64_t get_table(word_list *r, stat_lengths *t, uint64_t lowest) {
     return documents;
 }
 
-/* Documents fill the range: those inside, the first and the last. */
-static void get_lengths(word_list *r, stat_lengths *t, const stat_range *range) {
-    uint64_t documents = get_table(r, t, 1);
-    uint64_t inside = range->tokens - range->document_head - range->document_tail;
-    uint64_t tokens = lengths_tokens(t); /* at least */
-
-    r->is_valid = r->is_valid && documents == (range->ends ? range->ends - 1 : 0) &&
-                  (t->longer_max == 0 ? tokens == inside : tokens <= inside);
-}
-
-/* Rows or documents of files: where they end is not known here, so their lengths may add up to
- * anything. */
-static iron_status get_own(word_list *r, iron_stat *stat, iron_error *err) {
-    IRON_TRY(
-        begin_own(stat, r->given[1] & HAS_ROWS ? IRON_BAG_CUT_ROWS : IRON_BAG_CUT_DOCUMENTS, err));
-    get_table(r, stat->own, 0);
-    return IRON_OK;
-}
-
 static void get_histogram(word_list *r, iron_stat *stat) {
     uint64_t tokens = 0;
 
@@ -1321,7 +1279,12 @@ static void get_histogram(word_list *r, iron_stat *stat) {
                   (stat->histogram[0] == stat->range.zeros);
 }
 
-static iron_status check_header(const uint64_t *words, size_t count, iron_error *err) {
+iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
+                                 iron_error *err) {
+    word_list r = {.given = words, .capacity = count - 1, .count = HEADER_WORDS, .is_valid = true};
+    iron_stat *s = NULL;
+
+    *out = NULL;
     IRON_FAIL_IF(count < HEADER_WORDS + RANGE_WORDS + 1 || words[0] != SIGNATURE, err,
                  IRON_E_FORMAT, "%zu words are not statistics of this version of iron", count);
     IRON_FAIL_IF(iron__fnv(IRON_FNV_START, words, (count - 1) * sizeof *words) != words[count - 1],
@@ -1332,25 +1295,26 @@ static iron_status check_header(const uint64_t *words, size_t count, iron_error 
                      (words[1] & HAS_HISTOGRAM && words[2] > count),
                  err, IRON_E_FORMAT, "statistics of %zu words are too short for their histogram",
                  count);
-    return IRON_OK;
-}
-
-iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
-                                 iron_error *err) {
-    word_list r = {.given = words, .capacity = count - 1, .count = HEADER_WORDS, .is_valid = true};
-    iron_stat *s = NULL;
-
-    *out = NULL;
-    IRON_TRY(check_header(words, count, err));
     IRON_TRY(stat_create(&(stat_rule){words[2], words[3]}, words[1] & HAS_HISTOGRAM, 0, &s, err));
     assert(s);
     pass_range(&r, &s->range);
     r.is_valid = r.is_valid && is_range_valid(&s->range, s->rule.vocab, s->lengths);
-    if (s->lengths && r.is_valid)
-        get_lengths(&r, s->lengths, &s->range);
-    if (words[1] > HAS_HISTOGRAM && r.is_valid && get_own(&r, s, err) != IRON_OK) {
-        iron_stat_destroy(s);
-        return IRON_E_NOMEM;
+    if (s->lengths && r.is_valid) {
+        /* Documents fill the range: those inside, the first and the last. */
+        uint64_t documents = get_table(&r, s->lengths, 1);
+        uint64_t inside = s->range.tokens - s->range.document_head - s->range.document_tail;
+        uint64_t tokens = lengths_tokens(s->lengths); /* at least */
+
+        r.is_valid = r.is_valid && documents == (s->range.ends ? s->range.ends - 1 : 0) &&
+                     (s->lengths->longer_max == 0 ? tokens == inside : tokens <= inside);
+    }
+    if (words[1] > HAS_HISTOGRAM && r.is_valid) {
+        if (begin_own(s, words[1] & HAS_ROWS ? IRON_BAG_CUT_ROWS : IRON_BAG_CUT_DOCUMENTS, err) !=
+            IRON_OK) {
+            iron_stat_destroy(s);
+            return IRON_E_NOMEM;
+        }
+        get_table(&r, s->own, 0); /* where they end is not known here: any lengths */
     }
     if (s->histogram && r.is_valid)
         get_histogram(&r, s);

@@ -104,8 +104,7 @@ iron_status iron_engine_effect(iron_engine *engine, iron_effect *effect, int32_t
     uint64_t origin = engine->range.origin;
     const iron__seal *s = &engine->seal;
 
-    IRON_FAIL_IF(!effect || effect->struct_size != sizeof *effect, err, IRON_E_ARG,
-                 "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *effect);
+    IRON_TRY(iron__struct_check(effect, sizeof *effect, "iron_effect", err));
     IRON_FAIL_IF(!engine->range.is_begun, err, IRON_E_STATE,
                  "effects are counted from iron_engine_begin_at on; call that first");
     IRON_TRY(iron__engine_check_closed(engine, err));
@@ -142,8 +141,7 @@ iron_status iron_engine_effect(iron_engine *engine, iron_effect *effect, int32_t
 /* Fails unless `next` follows a range of this kind that ends at position `end`. */
 static iron_status check_next(const iron_effect *next, uint64_t kind, uint64_t end,
                               uint32_t carried, iron_error *err) {
-    IRON_FAIL_IF(next->struct_size != sizeof *next, err, IRON_E_ARG,
-                 "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *next);
+    IRON_TRY(iron__struct_check(next, sizeof *next, "iron_effect", err));
     IRON_FAIL_IF(next->kind != kind, err, IRON_E_ARG,
                  "the effect is from an engine with another configuration; use one for all ranges");
     IRON_FAIL_IF(next->tokens > 0 && next->position != end, err, IRON_E_ARG,
@@ -158,8 +156,7 @@ static iron_status check_next(const iron_effect *next, uint64_t kind, uint64_t e
 }
 
 iron_status iron_effect_join(iron_effect *effect, const iron_effect *next, iron_error *err) {
-    IRON_FAIL_IF(!effect || effect->struct_size != sizeof *effect, err, IRON_E_ARG,
-                 "iron_effect.struct_size is not %zu; set it to sizeof", sizeof *effect);
+    IRON_TRY(iron__struct_check(effect, sizeof *effect, "iron_effect", err));
     IRON_TRY(check_next(next, effect->kind,
                         effect->tokens ? effect->position + effect->tokens : next->position,
                         effect->seal_carried, err));
@@ -214,25 +211,11 @@ static iron_status take_totals(iron_engine *e, const iron_effect *effect, iron_e
     return e->backend->restart(e, err);
 }
 
-static iron_status check_numbers(const iron_engine *e, const iron_effect *effect,
-                                 const int32_t *additions, iron_error *err) {
-    int64_t most = (int64_t)effect->batches * e->lattice->last;
-
-    for (uint32_t k = 0; k < e->lattice->count; k++)
-        IRON_FAIL_IF(effect->map[k] >= e->lattice->count, err, IRON_E_ARG,
-                     "the effect maps point %u to %u of %u: it is damaged", k, effect->map[k],
-                     e->lattice->count);
-    for (uint32_t j = 0; j < e->nodes.count; j++)
-        IRON_FAIL_IF(additions[j] > most || additions[j] < -most, err, IRON_E_ARG,
-                     "%" PRIu64 " batches add %" PRId32 " to node %u: the effect is damaged",
-                     effect->batches, additions[j], j);
-    return IRON_OK;
-}
-
 iron_status iron_engine_apply(iron_engine *engine, const iron_effect *effect,
                               const int32_t *additions, iron_error *err) {
     const iron_lattice *l = engine->lattice;
     iron__nodes *nodes = &engine->nodes;
+    int64_t most;
 
     IRON_TRY(check_apply(engine, effect, err));
     if (effect->tokens == 0)
@@ -240,7 +223,15 @@ iron_status iron_engine_apply(iron_engine *engine, const iron_effect *effect,
     IRON_FAIL_IF(!additions || !effect->has_map, err, IRON_E_ARG,
                  "the batches were recorded; apply them with iron_engine_apply_batches");
     IRON_TRY(check_sums(engine, effect->batches, iron__nodes_exact_batches(nodes), err));
-    IRON_TRY(check_numbers(engine, effect, additions, err));
+    for (uint32_t k = 0; k < l->count; k++)
+        IRON_FAIL_IF(effect->map[k] >= l->count, err, IRON_E_ARG,
+                     "the effect maps point %u to %u of %u: it is damaged", k, effect->map[k],
+                     l->count);
+    most = (int64_t)effect->batches * l->last;
+    for (uint32_t j = 0; j < nodes->count; j++)
+        IRON_FAIL_IF(additions[j] > most || additions[j] < -most, err, IRON_E_ARG,
+                     "%" PRIu64 " batches add %" PRId32 " to node %u: the effect is damaged",
+                     effect->batches, additions[j], j);
     for (uint32_t j = 0; j < nodes->count; j++) {
         uint32_t point = iron__lattice_index_xor(l, nodes->xor_accumulators[j]);
 

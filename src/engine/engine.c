@@ -15,21 +15,14 @@
 #include <string.h>
 
 void iron_config_init_sized(iron_config *config, size_t struct_size) {
-    iron_config defaults = {
-        .struct_size = (uint32_t)struct_size,
-        .positions = IRON_POSITIONS_STREAM,
-        .nodes = 4096,
-        .vocab = 50257,
-        .batch = 786432,
-    };
+    const iron_config defaults = {
+        .positions = IRON_POSITIONS_STREAM, .nodes = 4096, .vocab = 50257, .batch = 786432};
 
-    /* a caller built against another version has another size: write no byte beyond it */
-    memcpy(config, &defaults, struct_size < sizeof defaults ? struct_size : sizeof defaults);
+    iron__struct_init(config, struct_size, &defaults, sizeof defaults);
 }
 
 iron_status iron__config_check(const iron_config *c, iron_error *err) {
-    IRON_FAIL_IF(!c || c->struct_size != sizeof *c, err, IRON_E_ARG,
-                 "iron_config.struct_size is not %zu; call iron_config_init first", sizeof *c);
+    IRON_TRY(iron__struct_check(c, sizeof *c, "iron_config", err));
     IRON_FAIL_IF(c->nodes < 1 || c->nodes > IRON_NODES_MAX, err, IRON_E_ARG,
                  "nodes is %" PRIu64 "; it must be 1 to 1048576", c->nodes);
     IRON_FAIL_IF(c->vocab < 2 || c->vocab > IRON_VOCAB_MAX, err, IRON_E_ARG,
@@ -51,8 +44,6 @@ iron_status iron__config_check(const iron_config *c, iron_error *err) {
 static iron_status init_engine(iron_engine *e, iron_error *err) {
     iron_config *c = &e->config;
     bool is_cpu;
-    size_t used;
-
     IRON_TRY(iron__mode_choose(c, &e->choice, err));
     c->device = e->choice.devices.index[0];
     if (e->sharers == 0)
@@ -78,8 +69,7 @@ static iron_status init_engine(iron_engine *e, iron_error *err) {
         return IRON_OK;
     iron__gpu_devices_print(&e->choice.devices, e->devices);
     c->devices = e->devices;
-    used = strlen(e->device);
-    snprintf(e->device + used, sizeof e->device - used, ", devices %s", e->devices);
+    iron__append(e->device, sizeof e->device, ", devices %s", e->devices);
     return iron__members_create(e, err);
 }
 
@@ -189,8 +179,7 @@ const float *iron_engine_potentials(iron_engine *engine) {
 const float *iron_engine_activations(iron_engine *engine) { return engine->nodes.activations; }
 
 iron_status iron_engine_report(iron_engine *engine, iron_report *report, iron_error *err) {
-    IRON_FAIL_IF(!report || report->struct_size != sizeof *report, err, IRON_E_ARG,
-                 "iron_report.struct_size is not %zu; set it to sizeof", sizeof *report);
+    IRON_TRY(iron__struct_check(report, sizeof *report, "iron_report", err));
     IRON_TRY(iron__engine_sync(engine, err));
     *report = (iron_report){
         .struct_size = sizeof *report,

@@ -299,8 +299,7 @@ static iron_status feed_slots(const pipeline *p, const iron_source *source, uint
                                      p->engine->closed.count + p->engine->open.count, err);
         IRON_TRY(status);
         done += view.count;
-        IRON_FAIL_IF(progress && progress(context, done, total), err, IRON_E_CANCELLED,
-                     "cancelled after %" PRIu64 " tokens", done);
+        IRON_TRY(iron__progress(progress, context, done, total, err));
     }
 }
 

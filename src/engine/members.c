@@ -126,25 +126,6 @@ static bool plan_round(feed_round *r, uint64_t left) {
            r->batches >= RANGE_TOKENS_MIN / batch + (RANGE_TOKENS_MIN % batch > 0);
 }
 
-static iron_status reserve_records(feed_round *r, iron_error *err) {
-    iron_engine *e = r->engine;
-
-    for (size_t k = 1; k < e->members->count; k++) {
-        iron__member *m = &e->members->each[k];
-
-        if (m->capacity >= r->batches)
-            continue;
-        iron__release(e->allocator, m->record);
-        m->capacity = 0;
-        m->record = iron__allocate(e->allocator, (size_t)r->batches, sizeof *m->record,
-                                   "batches of a device", err);
-        if (!m->record)
-            return IRON_E_NOMEM;
-        m->capacity = (size_t)r->batches;
-    }
-    return IRON_OK;
-}
-
 /* The engine's own range, or that of a member, up to its effect. */
 static iron_status feed_range(void *context, size_t index, iron_progress progress, void *of_part,
                               iron_error *err) {
@@ -164,16 +145,6 @@ static iron_status feed_range(void *context, size_t index, iron_progress progres
     return iron_engine_effect(m->engine, &m->effect, NULL, err);
 }
 
-/* The engine has taken its own range only: if a member's is lost, it cannot go on. */
-static void note_lost_range(iron_engine *e, iron_status status, const iron_error *error) {
-    bool is_lost = status == IRON_E_NOMEM;
-
-    for (size_t k = 1; k < e->members->count; k++)
-        is_lost = is_lost || e->members->each[k].engine->failure.status != IRON_OK;
-    if (is_lost && e->failure.status == IRON_OK)
-        e->failure = *error;
-}
-
 iron_status iron__members_feed(iron_engine *e, iron__range_feed feed, void *input, uint64_t count,
                                iron_progress progress, void *context, iron_error *err) {
     feed_round r = {.engine = e, .feed = feed, .input = input};
@@ -188,7 +159,19 @@ iron_status iron__members_feed(iron_engine *e, iron__range_feed feed, void *inpu
         iron_error error = {0};
         iron_status status;
 
-        IRON_TRY(reserve_records(&r, err));
+        for (size_t k = 1; k < e->members->count; k++) {
+            iron__member *m = &e->members->each[k];
+
+            if (m->capacity >= r.batches)
+                continue;
+            iron__release(e->allocator, m->record);
+            m->capacity = 0;
+            m->record = iron__allocate(e->allocator, (size_t)r.batches, sizeof *m->record,
+                                       "batches of a device", err);
+            if (!m->record)
+                return IRON_E_NOMEM;
+            m->capacity = (size_t)r.batches;
+        }
         split.before = r.first;
         status = iron__split_run(&split, &error);
         for (size_t k = 1; status == IRON_OK && k < e->members->count; k++) {
@@ -198,10 +181,14 @@ iron_status iron__members_feed(iron_engine *e, iron__range_feed feed, void *inpu
             status = iron_engine_apply_batches(e, &m->effect, m->record, &error);
         }
         if (status != IRON_OK) {
-            note_lost_range(e, status, &error);
-            if (err)
-                *err = error;
-            return status;
+            /* the engine has taken its own range only: if a member's is lost, it cannot go on */
+            bool is_lost = status == IRON_E_NOMEM;
+
+            for (size_t k = 1; k < e->members->count; k++)
+                is_lost = is_lost || e->members->each[k].engine->failure.status != IRON_OK;
+            if (is_lost && e->failure.status == IRON_OK)
+                e->failure = error;
+            return iron__fail_again(err, &error);
         }
         r.first += r.own + (e->members->count - 1) * r.batches * e->config.batch;
     }

@@ -50,8 +50,7 @@ iron_status iron_backend_at(size_t index, iron_backend_info *info, iron_error *e
     iron_error why = {0};
     size_t devices;
 
-    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
-                 "iron_backend_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    IRON_TRY(iron__struct_check(info, sizeof *info, "iron_backend_info", err));
     IRON_FAIL_IF(index >= iron_backend_count(), err, IRON_E_ARG,
                  "backend %zu of %zu does not exist", index, iron_backend_count());
     *info = (iron_backend_info){.struct_size = sizeof *info, .name = "cpu", .is_available = 1};
@@ -74,10 +73,7 @@ size_t iron_device_count(const char *backend) {
 iron_status iron_device_at(const char *backend, size_t index, iron_device_info *info,
                            iron_error *err) {
     iron__gpu_info gpu;
-    size_t used = 0;
-
-    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
-                 "iron_device_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    IRON_TRY(iron__struct_check(info, sizeof *info, "iron_device_info", err));
     IRON_FAIL_IF(!is_gpu(backend), err, IRON_E_ARG, "backend %.20s has no devices",
                  backend ? backend : "NULL");
     IRON_TRY(iron__gpu_describe(iron__gpu_backend_find(backend), index, &gpu, err));
@@ -89,10 +85,10 @@ iron_status iron_device_at(const char *backend, size_t index, iron_device_info *
                                .cache_bytes = gpu.cache_bytes};
     memcpy(info->name, gpu.name, sizeof info->name);
     memcpy(info->driver, gpu.driver, sizeof info->driver);
-    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES && used < sizeof info->memory; k++)
+    for (iron__gpu_strategy k = 0; k < IRON_GPU_STRATEGIES; k++)
         if (!gpu.lacks[k][0])
-            used += (size_t)snprintf(info->memory + used, sizeof info->memory - used, "%s%s",
-                                     used ? " " : "", iron__gpu_strategy_name(k));
+            iron__append(info->memory, sizeof info->memory, "%s%s", info->memory[0] ? " " : "",
+                         iron__gpu_strategy_name(k));
     return IRON_OK;
 }
 
@@ -112,8 +108,7 @@ size_t iron_variant_count(const char *backend) {
 /* On a GPU every mode has one variant. */
 static iron_status describe_mode(const char *backend, size_t index, bool is_variant,
                                  iron_mode_info *info, iron_error *err) {
-    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
-                 "iron_mode_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    IRON_TRY(iron__struct_check(info, sizeof *info, "iron_mode_info", err));
     IRON_FAIL_IF(index >= (is_variant ? iron_variant_count(backend) : iron_mode_count(backend)),
                  err, IRON_E_ARG, "%s %zu of backend %.20s does not exist",
                  is_variant ? "variant" : "mode", index, backend ? backend : "NULL");
@@ -148,12 +143,10 @@ iron_status iron_variant_at(const char *backend, size_t index, iron_mode_info *i
 
 static iron_status no_such_mode(const char *backend, const char *mode, iron_error *err) {
     char modes[160] = "auto";
-    size_t used = strlen(modes);
 
-    for (size_t k = 0; k < iron_mode_count(backend) && used < sizeof modes; k++)
-        used += (size_t)snprintf(modes + used, sizeof modes - used, " %s",
-                                 is_cpu(backend) ? iron__tokens_mode_at(k)
-                                                 : iron__tokens_gpu_row_at(k)->mode);
+    for (size_t k = 0; k < iron_mode_count(backend); k++)
+        iron__append(modes, sizeof modes, " %s",
+                     is_cpu(backend) ? iron__tokens_mode_at(k) : iron__tokens_gpu_row_at(k)->mode);
     IRON_FAIL(err, IRON_E_ARG, "backend %s has no mode '%.40s'; use one of: %s", backend, mode,
               modes);
 }
@@ -190,13 +183,10 @@ static char *path_of(const char *key) {
 
 /* The lines before the cases. */
 static void write_header(const char *key, char text[HEADER_BYTES]) {
-    int used = snprintf(text, HEADER_BYTES, "iron calibration 1\nkey %.250s\nmodes", key);
-
-    for (size_t k = 0; iron__tokens_gpu_row_at(k) && used < HEADER_BYTES; k++)
-        used += snprintf(text + used, HEADER_BYTES - (size_t)used, " %s",
-                         iron__tokens_gpu_row_at(k)->mode);
-    if (used < HEADER_BYTES)
-        snprintf(text + used, HEADER_BYTES - (size_t)used, "\n");
+    snprintf(text, HEADER_BYTES, "iron calibration 1\nkey %.250s\nmodes", key);
+    for (size_t k = 0; iron__tokens_gpu_row_at(k); k++)
+        iron__append(text, HEADER_BYTES, " %s", iron__tokens_gpu_row_at(k)->mode);
+    iron__append(text, HEADER_BYTES, "\n");
 }
 
 static bool parse_case(const char *line, calibration_case *c) {
@@ -253,13 +243,11 @@ static iron_status write_lines(iron_output *output, const char *key, const calib
     write_header(key, header);
     IRON_TRY(iron_output_write(output, header, strlen(header), err));
     for (const calibration_case *at = c->cases; at < c->cases + c->count; at++) {
-        size_t used =
-            (size_t)snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64, at->batch, at->nodes);
-
-        for (size_t k = 0; k < CALIBRATED_MODES && used < sizeof line; k++)
-            used += (size_t)snprintf(line + used, sizeof line - used, " %.1f", at->ns[k]);
+        snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64, at->batch, at->nodes);
+        for (size_t k = 0; k < CALIBRATED_MODES; k++)
+            iron__append(line, sizeof line, " %.1f", at->ns[k]);
+        iron__append(line, sizeof line, "\n");
         IRON_TRY(iron_output_write(output, line, strlen(line), err));
-        IRON_TRY(iron_output_write(output, "\n", 1, err));
     }
     return iron_output_write(output, "end\n", 4, err);
 }

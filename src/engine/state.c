@@ -469,35 +469,28 @@ iron_status iron__engine_restore(iron_engine *engine, const iron__checkpoint *ch
     return engine->backend->restart(engine, err);
 }
 
-/* Fails unless these can be the engine's next batches and the seal that of the stream after them.
- */
-static iron_status check_replay(const iron_engine *e, const iron__contribution *batches,
+iron_status iron__engine_replay(iron_engine *engine, const iron__contribution *batches,
                                 size_t count, const iron__seal *seal, iron_error *err) {
-    uint64_t tokens = e->closed.count;
+    iron_batch_effect effects[IRON_QUEUE_BATCHES];
+    uint64_t tokens = engine->closed.count;
 
+    IRON_TRY(iron__engine_check_complete(engine, err));
+    IRON_TRY(iron__engine_sync(engine, err));
+    /* can these be the engine's next batches, and the seal that of the stream after them? */
     for (size_t k = 0; k < count; k++) {
-        IRON_FAIL_IF(batches[k].count < 1 || batches[k].count > e->config.batch, err, IRON_E_FORMAT,
+        IRON_FAIL_IF(batches[k].count < 1 || batches[k].count > engine->config.batch, err,
+                     IRON_E_FORMAT,
                      "batch %" PRIu64 " claims %" PRIu64 " tokens; it must have 1 to %" PRIu64,
-                     e->batches + k, batches[k].count, e->config.batch);
+                     engine->batches + k, batches[k].count, engine->config.batch);
         IRON_FAIL_IF(batches[k].count > UINT64_MAX - tokens, err, IRON_E_FORMAT,
-                     "batch %" PRIu64 " would pass 2^64 tokens", e->batches + k);
+                     "batch %" PRIu64 " would pass 2^64 tokens", engine->batches + k);
         tokens += batches[k].count;
     }
-    IRON_FAIL_IF(e->config.with_seal &&
+    IRON_FAIL_IF(engine->config.with_seal &&
                      (!seal || seal->carried > 3 || seal->words.count + seal->carried != tokens),
                  err, IRON_E_FORMAT,
                  "the seal after the batches is not that of a stream of %" PRIu64 " tokens",
                  tokens);
-    return IRON_OK;
-}
-
-iron_status iron__engine_replay(iron_engine *engine, const iron__contribution *batches,
-                                size_t count, const iron__seal *seal, iron_error *err) {
-    iron_batch_effect effects[IRON_QUEUE_BATCHES];
-
-    IRON_TRY(iron__engine_check_complete(engine, err));
-    IRON_TRY(iron__engine_sync(engine, err));
-    IRON_TRY(check_replay(engine, batches, count, seal, err));
     for (size_t done = 0; done < count;) {
         size_t taken = 0;
 

@@ -373,7 +373,6 @@ static void measure_field(schema *s, flat *f, const flat_table *field, unsigned 
                           counts *sum) {
     flat_table encoding = flat_child(f, field, FIELD_DICTIONARY);
     counts values = {0, 0, 0};
-    dictionary_type *more;
 
     f->is_bad |= s->fields_left == 0;
     if (f->is_bad)
@@ -388,14 +387,11 @@ static void measure_field(schema *s, flat *f, const flat_table *field, unsigned 
     measure_type(s, f, field, depth, &values);
     sum->nodes++;
     sum->buffers += 2;
-    more = iron__array_grow(s->dictionaries, s->dictionary_count, &s->dictionary_capacity,
-                            sizeof *more);
-    s->has_memory = s->has_memory && more;
-    if (!more)
-        return;
-    s->dictionaries = more;
-    s->dictionaries[s->dictionary_count++] =
-        (dictionary_type){flat_number(f, &encoding, ENCODING_ID, 8, 0), values};
+    if (IRON_ARRAY_GROW(&s->dictionaries, s->dictionary_count, &s->dictionary_capacity))
+        s->dictionaries[s->dictionary_count++] =
+            (dictionary_type){flat_number(f, &encoding, ENCODING_ID, 8, 0), values};
+    else
+        s->has_memory = false;
 }
 
 /* Whether a field is a column of tokens. */
@@ -1020,12 +1016,14 @@ static uint64_t load_offset(const column *c, const unsigned char *offsets, uint6
     return (uint64_t)(int64_t)(int32_t)iron__load_u32(offsets + 4 * index);
 }
 
-static iron_status out_of_order(const char *name, const char *column_name, uint64_t row,
-                                uint64_t first, uint64_t end, uint64_t items, iron_error *err) {
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "%.90s: row %" PRIu64 " of column %.50s has values %" PRId64 " to %" PRId64
-              " of %" PRIu64 "; this is not valid Arrow data",
-              name, row, column_name, (int64_t)first, (int64_t)end, items);
+/* Checks where a row ends whose values begin at `first`. */
+static iron_status check_row(const char *name, const char *column_name, uint64_t row,
+                             uint64_t first, uint64_t end, uint64_t items, iron_error *err) {
+    IRON_FAIL_IF(end < first || end > items, err, IRON_E_FORMAT,
+                 "%.90s: row %" PRIu64 " of column %.50s has values %" PRId64 " to %" PRId64
+                 " of %" PRIu64 "; this is not valid Arrow data",
+                 name, row, column_name, (int64_t)first, (int64_t)end, items);
+    return IRON_OK;
 }
 
 /* Adds the places of rows, and finds the items that they have. All offsets are checked. */
@@ -1050,9 +1048,8 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
     for (uint64_t k = 1; k <= rows; k++) {
         uint64_t next = load_offset(c, offsets, k);
 
-        if (next < last || next > b->items)
-            return out_of_order(d->r->name, d->column_name, d->first_row + d->rows + k - 1, last,
-                                next, b->items, err);
+        IRON_TRY(check_row(d->r->name, d->column_name, d->first_row + d->rows + k - 1, last, next,
+                           b->items, err));
         IRON_TRY(iron__block_add_place(d->out, d->tokens + last - *first, err));
         last = next;
     }
@@ -1282,39 +1279,6 @@ static iron_status note_nulls(arrow *a, reader *r, const batch *b, iron_error *e
     return IRON_OK;
 }
 
-/* Adds the values of a batch to the dictionary, or begins another one with them. */
-static iron_status add_values(arrow *a, reader *r, const batch *b, bool is_delta, iron_error *err) {
-    dictionary_state state = a->states[a->state_count - 1], *states;
-    size_t width = iron__stored_bytes(a->column.stored), bytes;
-    const unsigned char *values;
-
-    if (!is_delta && !a->keeps_all)
-        a->dictionary_bytes = 0;
-    if (b->rows > IRON_TABLE_PART_BYTES_MAX / width ||
-        b->rows * width > IRON_TABLE_PART_BYTES_MAX - a->dictionary_bytes)
-        return too_large(r, "dictionaries", a->dictionary_bytes + b->rows, err);
-    bytes = (size_t)b->rows * width;
-    IRON_TRY(load(r, b, &b->values, 0, bytes, &values, err));
-    IRON_TRY(grow_dictionary(a, bytes, err));
-    if (bytes > 0)
-        memcpy(a->dictionary + a->dictionary_bytes, values, bytes);
-    IRON_TRY(note_nulls(a, r, b, err));
-    if (!is_delta)
-        state = (dictionary_state){a->dictionary_bytes, 0};
-    state.count += b->rows;
-    a->dictionary_bytes += bytes;
-    a->has_dictionary = true;
-    if (a->keeps_all) {
-        states = realloc(a->states, (a->state_count + 1) * sizeof *states);
-        if (!states)
-            return iron__no_memory(err, "an Arrow file");
-        a->states = states;
-        a->state_count++;
-    }
-    a->states[a->state_count - 1] = state;
-    return IRON_OK;
-}
-
 /* Whether a dictionary batch is one of the column's; checks it. */
 static iron_status read_dictionary(const arrow *a, const reader *r, message *m, batch *b,
                                    bool *is_column, bool *is_delta, iron_error *err) {
@@ -1338,6 +1302,9 @@ static iron_status read_dictionary(const arrow *a, const reader *r, message *m, 
 static iron_status add_dictionary(arrow *a, reader *r, message *m, iron_error *err) {
     bool is_column, is_delta;
     batch b = {.rows = 0};
+    dictionary_state state, *states;
+    size_t width, bytes;
+    const unsigned char *values;
 
     IRON_TRY(read_dictionary(a, r, m, &b, &is_column, &is_delta, err));
     if (!is_column)
@@ -1348,7 +1315,34 @@ static iron_status add_dictionary(arrow *a, reader *r, message *m, iron_error *e
         return damaged(r, m->at,
                        "a dictionary that replaces another one, which files must not have", err);
     IRON_TRY(fetch(r, &b, err));
-    return add_values(a, r, &b, is_delta, err);
+    /* Adds the values of a batch to the dictionary, or begins another one with them. */
+    state = a->states[a->state_count - 1];
+    width = iron__stored_bytes(a->column.stored);
+    if (!is_delta && !a->keeps_all)
+        a->dictionary_bytes = 0;
+    if (b.rows > IRON_TABLE_PART_BYTES_MAX / width ||
+        b.rows * width > IRON_TABLE_PART_BYTES_MAX - a->dictionary_bytes)
+        return too_large(r, "dictionaries", a->dictionary_bytes + b.rows, err);
+    bytes = (size_t)b.rows * width;
+    IRON_TRY(load(r, &b, &b.values, 0, bytes, &values, err));
+    IRON_TRY(grow_dictionary(a, bytes, err));
+    if (bytes > 0)
+        memcpy(a->dictionary + a->dictionary_bytes, values, bytes);
+    IRON_TRY(note_nulls(a, r, &b, err));
+    if (!is_delta)
+        state = (dictionary_state){a->dictionary_bytes, 0};
+    state.count += b.rows;
+    a->dictionary_bytes += bytes;
+    a->has_dictionary = true;
+    if (a->keeps_all) {
+        states = realloc(a->states, (a->state_count + 1) * sizeof *states);
+        if (!states)
+            return iron__no_memory(err, "an Arrow file");
+        a->states = states;
+        a->state_count++;
+    }
+    a->states[a->state_count - 1] = state;
+    return IRON_OK;
 }
 
 static void use_dictionary(const arrow *a, size_t state, decoding *d) {
@@ -1519,9 +1513,8 @@ static iron_status check_order(reader *r, const column *c, const iron__table *t,
         for (uint64_t k = 0; k < some; k++) {
             uint64_t next = load_offset(c, piece, k);
 
-            if (next < last || next > b->items)
-                return out_of_order(r->name, t->column, t->rows + row + k - 1, last, next, b->items,
-                                    err);
+            IRON_TRY(
+                check_row(r->name, t->column, t->rows + row + k - 1, last, next, b->items, err));
             last = next;
         }
         row += some;
@@ -1543,7 +1536,6 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
     each = (b->rows + pieces - 1) / pieces;
     for (uint64_t row = 0; row < b->rows; row += each) {
         uint64_t rows = b->rows - row < each ? b->rows - row : each, next = end;
-        part *parts;
         iron__table_block block = {.first = t->tokens, .first_row = t->rows, .at = b->at};
 
         block.is_direct = b->codec == IRON_CODEC_NONE && !a->column.has_dictionary;
@@ -1551,10 +1543,8 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
             block.stored = a->column.stored;
             block.at = b->values.at + item * value_bytes(&a->column);
         }
-        parts = iron__array_grow(a->parts, t->block_count, &a->part_capacity, sizeof *parts);
-        if (!parts)
+        if (!IRON_ARRAY_GROW(&a->parts, t->block_count, &a->part_capacity))
             return iron__no_memory(err, "an Arrow file");
-        a->parts = parts;
         a->parts[t->block_count] = (part){b->at, row, rows, a->state_count - 1};
         IRON_TRY(iron__table_add_block(t, &block, err));
         if (row + rows < b->rows)

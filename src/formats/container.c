@@ -37,14 +37,8 @@ static bool has(const start *s, size_t offset, const char *magic, size_t length)
 
 /* Reads bytes of a regular file; false if there are not so many, and for a pipe. */
 static bool far_bytes(const start *s, uint64_t offset, unsigned char *to, size_t count) {
-    iron__input file = *s->c->file;
-    size_t got = 0;
-
-    if (s->bytes == IRON_COUNT_UNKNOWN || offset > s->bytes || s->bytes - offset < count)
-        return false;
-    file.offset = offset;
-    file.is_stream = false; /* does not move the offset of standard input */
-    return iron__input_read(&file, to, count, &got, NULL) == IRON_OK && got == count;
+    return s->bytes != IRON_COUNT_UNKNOWN && offset <= s->bytes && s->bytes - offset >= count &&
+           iron__input_read_at(s->c->file, offset, to, count, NULL) == IRON_OK;
 }
 
 static bool is_printable(const unsigned char *at, size_t count) {

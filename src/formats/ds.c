@@ -8,6 +8,7 @@
  * contain the width: without them (or with old ones, which do not have it) the user must give it.
  */
 #include "core/fail.h"
+#include "core/number.h"
 #include "formats/format.h"
 
 #include <inttypes.h>
@@ -31,17 +32,6 @@ static bool recognise(const iron__candidate *c) {
            (is_there(path, ".index") || is_there(path, ".metadata"));
 }
 
-/* Reads digits, below 2^64, and advances *at past them. */
-static bool read_number(const char **at, uint64_t *value) {
-    const char *start = *at;
-
-    for (*value = 0; **at >= '0' && **at <= '9'; ++*at)
-        if (__builtin_mul_overflow(*value, 10u, value) ||
-            __builtin_add_overflow(*value, (uint64_t)(**at - '0'), value))
-            return false;
-    return *at > start;
-}
-
 static iron_status parse_metadata(const char *path, const char *text, iron__format_layout *layout,
                                   iron_error *err) {
     const char *end = strchr(text, '\n'), *at, *bar;
@@ -61,8 +51,8 @@ static iron_status parse_metadata(const char *path, const char *text, iron__form
                  "%.100s at byte %zu: width '%.*s', expected 2 or 4 after the bar", path,
                  (size_t)(bar + 1 - text), (int)(digits < 20 ? digits : 20), bar + 1);
     at = end + 1;
-    IRON_FAIL_IF(!read_number(&at, &layout->tokens) || (*at != '\0' && *at != '\n') ||
-                     layout->tokens == IRON_COUNT_UNKNOWN,
+    IRON_FAIL_IF(!iron__read_digits(&at, NULL, 10, &layout->tokens) ||
+                     (*at != '\0' && *at != '\n') || layout->tokens == IRON_COUNT_UNKNOWN,
                  err, IRON_E_FORMAT,
                  "%.100s at byte %zu: '%.20s', expected only the number of tokens on line 2", path,
                  (size_t)(end + 1 - text), end + 1);

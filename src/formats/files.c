@@ -31,11 +31,7 @@
 
 /* Takes `path`, also on failure. */
 static iron_status append(iron__file_list *list, char *path, iron_error *err) {
-    char **paths = iron__array_grow(list->paths, list->count, &list->capacity, sizeof *paths);
-
-    if (paths)
-        list->paths = paths;
-    if (!path || !paths) {
+    if (!path || !IRON_ARRAY_GROW(&list->paths, list->count, &list->capacity)) {
         free(path);
         return iron__no_memory(err, "a list of files");
     }
@@ -362,12 +358,9 @@ static const char *not_tokens(const iron_source_options *o, const char *path, ui
 /* Takes `path`, also on failure. `key`: borrowed; may be NULL. */
 static iron_status add(contents *in, char *path, const char *key, const char *what,
                        iron_error *err) {
-    found_file *entries = iron__array_grow(in->entries, in->count, &in->capacity, sizeof *entries);
     found_file file = {path, key ? strdup(key) : NULL, in->count, what};
 
-    if (entries)
-        in->entries = entries;
-    if (!path || !entries || (key && !file.key)) {
+    if (!path || (key && !file.key) || !IRON_ARRAY_GROW(&in->entries, in->count, &in->capacity)) {
         free(path);
         free(file.key);
         return iron__no_memory(err, "a list of files");
@@ -396,9 +389,9 @@ static iron_status add_subfolder(const iron_source_options *o, const char *path,
 static bool choose(const iron_source_options *o, contents *in, const char *path,
                    bool is_directory) {
     const char *relative = path + in->root_length;
-    bool is_chosen = !o || (!any_matches(o->exclude, o->exclude_count, relative, is_directory) &&
-                            (is_directory || o->include_count == 0 ||
-                             any_matches(o->include, o->include_count, relative, false)));
+    bool is_chosen = !any_matches(o->exclude, o->exclude_count, relative, is_directory) &&
+                     (is_directory || o->include_count == 0 ||
+                      any_matches(o->include, o->include_count, relative, false));
 
     in->not_chosen += !is_chosen;
     return is_chosen;
@@ -420,7 +413,7 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
         !choose(o, f->in, file, is_directory)) {
         free(file);
     } else if (is_directory) {
-        if (o && o->is_recursive)
+        if (o->is_recursive)
             status = add_subfolder(o, file, &info, f, NULL, err);
         else
             f->in->subfolders++;
@@ -430,7 +423,7 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
 
         if (is_there && !S_ISREG(info.st_mode)) /* a pipe nobody may ever write to */
             what = "not a regular file";
-        else if (o && is_there)
+        else if (is_there)
             what = not_tokens(o, file, (uint64_t)info.st_size);
         status = add(f->in, file, NULL, what, err);
     }
@@ -480,15 +473,12 @@ static iron_status add_parts(const iron_source_options *o, const listing *f,
 
 /* "train, test", as many as there is room for. */
 static void list_splits(const iron__file_list *splits, char *text, size_t room) {
-    size_t used = 0;
+    char item[32];
 
-    for (size_t k = 0; k < splits->count && used < room; k++) {
-        int length = snprintf(text + used, room - used, "%s%.30s", k ? ", " : "", splits->paths[k]);
-
-        used += length > 0 ? (size_t)length : 0;
+    for (size_t k = 0; k < splits->count; k++) {
+        snprintf(item, sizeof item, "%.30s", splits->paths[k]);
+        iron__append_item(text, room, item);
     }
-    if (used >= room)
-        memcpy(text + room - 4, "...", 4);
 }
 
 /* A dataset of several splits is read as a whole only if the user says so: test data would be taken
@@ -510,7 +500,7 @@ static iron_status add_splits(const iron_source_options *o, const listing *f,
     }
     splits->count = chosen;
     list_splits(splits, text, sizeof text);
-    if (status == IRON_OK && splits->count > 1 && !(o && o->is_recursive))
+    if (status == IRON_OK && splits->count > 1 && !o->is_recursive)
         status = iron__fail(err, IRON_E_ARG, 0,
                             "%.70s has the splits %s; name %.60s/%.20s, or give -r to read all",
                             f->path, text, f->path, splits->paths[0]);
@@ -598,15 +588,6 @@ static iron_status take_contents(iron__file_list *list, contents *in, const char
     return status;
 }
 
-static iron_status add_directory(iron__file_list *list, const char *path, const struct stat *info,
-                                 iron_error *err) {
-    size_t length = strlen(path);
-    contents in = {.root_length = length + (length == 0 || path[length - 1] != '/')};
-    listing f = {path, NULL, info->st_dev, info->st_ino, &in, NULL};
-
-    return take_contents(list, &in, path, add_folder(list->options, &f, err), err);
-}
-
 /* The objects below an s3:// prefix: judged by their names, because opening each would cost a
  * request. Those of datasets are recognised when they are opened. */
 static iron_status list_bucket(const iron_source_options *o, const listing *f, iron_error *err) {
@@ -617,11 +598,11 @@ static iron_status list_bucket(const iron_source_options *o, const listing *f, i
     status = iron__remote_list(f->path, &names, &count, err);
     for (size_t k = 0; k < count && status == IRON_OK; k++) {
         const char *relative = names[k] + f->in->root_length;
-        const char *what = o && o->include_count == 0 ? judge_name(names[k], o->dtype) : NULL;
+        const char *what = o->include_count == 0 ? judge_name(names[k], o->dtype) : NULL;
 
         if (strlen(names[k]) <= f->in->root_length || iron__path_ends(names[k], "/"))
             continue;
-        if (strchr(relative, '/') && !(o && o->is_recursive)) {
+        if (strchr(relative, '/') && !o->is_recursive) {
             f->in->subfolders++;
         } else if (choose(o, f->in, names[k], false) &&
                    (what || !iron__path_is_sidecar(names[k]))) {
@@ -702,12 +683,18 @@ static iron_status add_argument(iron__file_list *list, const char *path, iron_er
         return add_remote(list, iron__remote_name(path), err);
     if (stat(path, &info) != 0)
         return iron__fail_path(err, "open", path, errno);
-    if (S_ISREG(info.st_mode) && (folder = folder_of_index(path)) && stat(folder, &info) != 0)
+    if (S_ISREG(info.st_mode) && (folder = folder_of_index(path)) && stat(folder, &info) != 0) {
         status = iron__fail_path(err, "open", folder, errno);
-    else if (S_ISDIR(info.st_mode))
-        status = add_directory(list, folder ? folder : path, &info, err);
-    else
+    } else if (S_ISDIR(info.st_mode)) {
+        const char *root = folder ? folder : path;
+        size_t length = strlen(root);
+        contents in = {.root_length = length + (length == 0 || root[length - 1] != '/')};
+        listing f = {root, NULL, info.st_dev, info.st_ino, &in, NULL};
+
+        status = take_contents(list, &in, root, add_folder(list->options, &f, err), err);
+    } else {
         status = append(list, strdup(path), err);
+    }
     free(folder);
     return status;
 }

@@ -118,20 +118,6 @@ static iron_status check_size(const iron__candidate *c, iron__format_layout *l, 
     return IRON_OK;
 }
 
-/* Raw files: refuses those that are recognisably something else, unless the user insists on raw,
- * and warns if the values contradict the dtype. */
-static iron_status check_raw(const iron__candidate *c, bool is_forced, iron_error *err) {
-    const iron__container *found = iron__container_find(c);
-
-    if (is_forced && (found || iron__format_recognise(c) != &iron__format_raw))
-        return IRON_OK;
-    if (found)
-        IRON_FAIL(err, IRON_E_FORMAT, "%.110s is %s, not tokens: %s, or give %s to read its bytes",
-                  c->name, found->what, found->advice,
-                  strcmp(found->name, "text") == 0 ? "--dtype u8 or --format raw" : "--format raw");
-    return c->dtype == IRON_DTYPE_NONE ? IRON_OK : iron__dtype_warn(c, err);
-}
-
 iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
                                        iron__format_layout *layout, iron_error *err) {
     bool is_file = !iron__input_is_pipe(c->file) && !iron__path_is_stdin(c->file->path);
@@ -252,8 +238,19 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
         forced = iron__format_recognise(c);
     }
     layout->format = forced;
-    if (forced == &iron__format_raw)
-        IRON_TRY(check_raw(c, is_forced, err));
+    if (forced == &iron__format_raw) {
+        /* refuses what is recognisably something else, unless the user insists on raw, and warns if
+         * the values contradict the dtype */
+        found = iron__container_find(c);
+        is_forced = is_forced && (found || iron__format_recognise(c) != &iron__format_raw);
+        IRON_FAIL_IF(found && !is_forced, err, IRON_E_FORMAT,
+                     "%.110s is %s, not tokens: %s, or give %s to read its bytes", c->name,
+                     found->what, found->advice,
+                     strcmp(found->name, "text") == 0 ? "--dtype u8 or --format raw"
+                                                      : "--format raw");
+        if (!is_forced && c->dtype != IRON_DTYPE_NONE)
+            IRON_TRY(iron__dtype_warn(c, err));
+    }
     if (forced == &iron__format_arrow || forced == &iron__format_parquet)
         IRON_TRY(examine_table(c, layout, err));
     else

@@ -45,13 +45,6 @@ uint64_t iron__fortran_place(const iron__format_layout *l, uint64_t token) {
     return place;
 }
 
-/* Copies `rows` elements, which follow each other, to every row of the tile at one column. */
-static void scatter(const unsigned char *from, size_t rows, unsigned char *to, size_t row_bytes,
-                    size_t width) {
-    for (size_t r = 0; r < rows; r++)
-        memcpy(to + r * row_bytes, from + r * width, width);
-}
-
 /* Fills the tile with rows `row` ... row+rows-1. `piece` has room for one column's part of it, and
  * for COLUMN_BYTES. */
 static iron_status fill(const array *a, const iron__input *in, uint64_t row, size_t rows,
@@ -72,8 +65,10 @@ static iron_status fill(const array *a, const iron__input *in, uint64_t row, siz
         IRON_TRY(iron__input_read_at(in, a->data_offset + (column * a->shape[0] + row) * a->width,
                                      piece, some * part, err));
         for (size_t k = 0; k < some; k++) {
-            scatter(piece + k * part, rows, to + place * a->width, (size_t)columns * a->width,
-                    a->width);
+            /* one column of the tile: an element for each of its rows */
+            for (size_t r = 0; r < rows; r++)
+                memcpy(to + ((size_t)columns * r + place) * a->width,
+                       piece + k * part + r * a->width, a->width);
             for (unsigned d = 1; d < a->dimensions; d++) {
                 place += stride[d];
                 if (++index[d] < a->shape[d])

@@ -17,6 +17,7 @@
 #include "core/fail.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "formats/dtype.h"
 #include "formats/format.h"
 #include "io/checksum.h"
@@ -400,16 +401,10 @@ static bool parse_stored(const char *name, size_t length, iron__stored *out) {
 static bool parse_shape(const char *text, uint64_t *count) {
     *count = 1;
     for (;;) {
-        uint64_t size = 0;
-        size_t digits = 0;
+        uint64_t size;
 
-        for (; *text >= '0' && *text <= '9'; text++, digits++)
-            if (digits > 9)
-                return false;
-            else
-                size = 10 * size + (uint64_t)(*text - '0');
-        if (digits == 0 || size == 0 || __builtin_mul_overflow(*count, size, count) ||
-            *count > UINT32_MAX)
+        if (!iron__read_digits(&text, NULL, 10, &size) || size == 0 ||
+            __builtin_mul_overflow(*count, size, count) || *count > UINT32_MAX)
             return false;
         if (*text == '\0')
             return true;
@@ -696,30 +691,6 @@ static iron_status find_values(const shard *s, shard_bytes *b, uint64_t sample, 
     return IRON_OK;
 }
 
-/* Checks the offsets, which must be there and end with the file. */
-static iron_status check_header(const shard *s, shard_bytes *b, uint64_t *begin, iron_error *err) {
-    uint64_t head = 4 + 4 * (s->samples + 1), last = 0, first = head;
-    const unsigned char *bytes;
-
-    IRON_FAIL_IF(b->count < head, err, IRON_E_FORMAT,
-                 "%.100s has %" PRIu64 " bytes, too few for the offsets of %" PRIu64
-                 " samples; is it cut off?",
-                 b->name, b->count, s->samples);
-    IRON_TRY(look(b, 0, 4, &bytes, err));
-    IRON_FAIL_IF(iron__load_u32(bytes) != s->samples, err, IRON_E_FORMAT,
-                 "%.100s at byte 0: %" PRIu32 " samples, but index.json says %" PRIu64, b->name,
-                 iron__load_u32(bytes), s->samples);
-    IRON_TRY(read_offset(s, b, s->samples, &last, err));
-    IRON_FAIL_IF(last != b->count, err, IRON_E_FORMAT,
-                 "%.100s at byte %" PRIu64 ": the last sample ends at byte %" PRIu64
-                 ", but the shard has %" PRIu64 " bytes",
-                 b->name, head - 4, last, b->count);
-    b->held = 0; /* the offsets follow in order */
-    IRON_TRY(read_offset(s, b, 0, &first, err));
-    *begin = first;
-    return IRON_OK;
-}
-
 /* Goes through all samples: checks them, counts tokens, and makes blocks. */
 static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_bytes *samples,
                         iron_error *err) {
@@ -727,8 +698,26 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
     uint64_t begin = 0, end, since = 0; /* bytes of the block */
     iron_dtype dtype;
     values v;
+    uint64_t head = 4 + 4 * (s->samples + 1), last = 0, first = head;
+    const unsigned char *bytes;
 
-    IRON_TRY(check_header(s, offsets, &begin, err));
+    /* the offsets must be there, and end with the file */
+    IRON_FAIL_IF(offsets->count < head, err, IRON_E_FORMAT,
+                 "%.100s has %" PRIu64 " bytes, too few for the offsets of %" PRIu64
+                 " samples; is it cut off?",
+                 offsets->name, offsets->count, s->samples);
+    IRON_TRY(look(offsets, 0, 4, &bytes, err));
+    IRON_FAIL_IF(iron__load_u32(bytes) != s->samples, err, IRON_E_FORMAT,
+                 "%.100s at byte 0: %" PRIu32 " samples, but index.json says %" PRIu64,
+                 offsets->name, iron__load_u32(bytes), s->samples);
+    IRON_TRY(read_offset(s, offsets, s->samples, &last, err));
+    IRON_FAIL_IF(last != offsets->count, err, IRON_E_FORMAT,
+                 "%.100s at byte %" PRIu64 ": the last sample ends at byte %" PRIu64
+                 ", but the shard has %" PRIu64 " bytes",
+                 offsets->name, head - 4, last, offsets->count);
+    offsets->held = 0; /* the offsets follow in order */
+    IRON_TRY(read_offset(s, offsets, 0, &first, err));
+    begin = first;
     if (s->samples > 0)
         IRON_TRY(iron__table_add_block(t, &block, err));
     for (uint64_t k = 0; k < s->samples; k++, begin = end) {
@@ -973,75 +962,6 @@ static iron_status check_hashes(const iron__candidate *c, const iron__json *file
 
 /* Examining. */
 
-static iron_status check_entry(const iron__candidate *c, const iron__json *entry, shard *s,
-                               iron_error *err) {
-    const char *format = iron__json_get_text(iron__json_member(entry, "format"));
-    uint64_t version = 0;
-
-    IRON_FAIL_IF(!format, err, IRON_E_FORMAT, "%.100s: index.json does not give its format",
-                 c->name);
-    IRON_FAIL_IF(strcmp(format, "mds") != 0, err, IRON_E_UNSUPPORTED,
-                 "%.100s is a shard of Streaming's format '%.20s'; only mds is read", c->name,
-                 format);
-    IRON_FAIL_IF(!iron__json_get_whole(iron__json_member(entry, "version"), UINT32_MAX, &version),
-                 err, IRON_E_FORMAT, "%.100s: index.json does not give its version", c->name);
-    IRON_FAIL_IF(version != 2, err, IRON_E_UNSUPPORTED,
-                 "%.100s: index.json says MDS version %" PRIu64 ", expected 2", c->name, version);
-    IRON_FAIL_IF(
-        !iron__json_get_whole(iron__json_member(entry, "samples"), UINT32_MAX - 2, &s->samples),
-        err, IRON_E_FORMAT, "%.100s: index.json does not give its number of samples", c->name);
-    return IRON_OK;
-}
-
-/* "zstd", "gz:5". */
-static iron_status find_codec(const iron__candidate *c, const iron__json *entry, shard *s,
-                              iron_error *err) {
-    static const struct {
-        const char *name;
-        iron__codec codec;
-    } codecs[] = {
-        {"zstd", IRON_CODEC_ZSTD}, {"gz", IRON_CODEC_GZIP}, {"snappy", IRON_CODEC_SNAPPY}};
-    const char *text = iron__json_get_text(iron__json_member(entry, "compression"));
-    size_t length = text ? strcspn(text, ":") : 0;
-
-    for (size_t k = 0; k < sizeof codecs / sizeof codecs[0]; k++)
-        if (text && strlen(codecs[k].name) == length && memcmp(codecs[k].name, text, length) == 0)
-            s->codec = codecs[k].codec;
-    IRON_FAIL_IF(s->codec == IRON_CODEC_NONE, err, IRON_E_UNSUPPORTED,
-                 "%.100s is compressed with '%.20s', which is not read; decompress the shards, or "
-                 "write them with zstd or gz",
-                 c->name, text ? text : "nothing that index.json names");
-    return iron__codec_load(s->codec, c->name, err);
-}
-
-/* Compares the sizes of the file and of the shard with the index. */
-static iron_status check_bytes(const iron__candidate *c, const iron__json *raw,
-                               const iron__json *file, shard *s, iron_error *err) {
-    uint64_t expected = 0;
-
-    s->file_bytes = c->file->bytes;
-    IRON_FAIL_IF(
-        !iron__json_get_whole(iron__json_member(file, "bytes"), (uint64_t)1 << 53, &expected) ||
-            !iron__json_get_whole(iron__json_member(raw, "bytes"), (uint64_t)1 << 53, &s->bytes),
-        err, IRON_E_FORMAT, "%.100s: index.json does not give its size", c->name);
-    IRON_FAIL_IF(expected != s->file_bytes, err, IRON_E_FORMAT,
-                 "%.100s has %" PRIu64 " bytes, but index.json says %" PRIu64 "; %s", c->name,
-                 s->file_bytes, expected,
-                 s->file_bytes < expected ? "is it cut off?" : "was something appended?");
-    IRON_FAIL_IF(s->bytes > UINT32_MAX, err, IRON_E_FORMAT,
-                 "%.100s: index.json says %" PRIu64 " bytes, more than 32-bit offsets reach",
-                 c->name, s->bytes);
-    IRON_FAIL_IF(s->codec != IRON_CODEC_NONE && (s->bytes > IRON_TABLE_PART_BYTES_MAX ||
-                                                 s->file_bytes > IRON_TABLE_PART_BYTES_MAX ||
-                                                 s->samples > COMPRESSED_SAMPLES_MAX),
-                 err, IRON_E_UNSUPPORTED,
-                 "%.100s is compressed and has %" PRIu64 " bytes and %" PRIu64
-                 " samples, more than "
-                 "is decompressed at once; decompress it first, or write smaller shards",
-                 c->name, s->bytes, s->samples);
-    return IRON_OK;
-}
-
 /* Checks hashes and samples of the shard, which is decompressed for that. */
 static iron_status check_content(const iron__candidate *c, const iron__json *raw,
                                  const iron__json *file, shard *s, iron__table *t,
@@ -1070,17 +990,66 @@ static iron_status check_content(const iron__candidate *c, const iron__json *raw
 
 static iron_status examine_entry(const iron__candidate *c, const iron__json *entry, iron__table *t,
                                  iron_error *err) {
+    static const struct {
+        const char *name;
+        iron__codec codec;
+    } codecs[] = {
+        {"zstd", IRON_CODEC_ZSTD}, {"gz", IRON_CODEC_GZIP}, {"snappy", IRON_CODEC_SNAPPY}};
     const iron__json *raw = iron__json_member(entry, "raw_data"), *file = raw;
     const char *raw_name = iron__mds_basename(entry, "raw_data");
     shard *s = t->state;
+    const char *format = iron__json_get_text(iron__json_member(entry, "format"));
+    uint64_t version = 0, expected = 0;
+    const char *text = iron__json_get_text(iron__json_member(entry, "compression"));
+    size_t length = text ? strcspn(text, ":") : 0; /* "zstd", "gz:5" */
 
-    IRON_TRY(check_entry(c, entry, s, err));
+    IRON_FAIL_IF(!format, err, IRON_E_FORMAT, "%.100s: index.json does not give its format",
+                 c->name);
+    IRON_FAIL_IF(strcmp(format, "mds") != 0, err, IRON_E_UNSUPPORTED,
+                 "%.100s is a shard of Streaming's format '%.20s'; only mds is read", c->name,
+                 format);
+    IRON_FAIL_IF(!iron__json_get_whole(iron__json_member(entry, "version"), UINT32_MAX, &version),
+                 err, IRON_E_FORMAT, "%.100s: index.json does not give its version", c->name);
+    IRON_FAIL_IF(version != 2, err, IRON_E_UNSUPPORTED,
+                 "%.100s: index.json says MDS version %" PRIu64 ", expected 2", c->name, version);
+    IRON_FAIL_IF(
+        !iron__json_get_whole(iron__json_member(entry, "samples"), UINT32_MAX - 2, &s->samples),
+        err, IRON_E_FORMAT, "%.100s: index.json does not give its number of samples", c->name);
     if (!raw_name || strcmp(base_name(raw_name), base_name(c->file->path)) != 0) {
         file = iron__json_member(entry, "zip_data");
-        IRON_TRY(find_codec(c, entry, s, err));
+        for (size_t k = 0; k < sizeof codecs / sizeof codecs[0]; k++)
+            if (text && strlen(codecs[k].name) == length &&
+                memcmp(codecs[k].name, text, length) == 0)
+                s->codec = codecs[k].codec;
+        IRON_FAIL_IF(
+            s->codec == IRON_CODEC_NONE, err, IRON_E_UNSUPPORTED,
+            "%.100s is compressed with '%.20s', which is not read; decompress the shards, or "
+            "write them with zstd or gz",
+            c->name, text ? text : "nothing that index.json names");
+        IRON_TRY(iron__codec_load(s->codec, c->name, err));
     }
     IRON_TRY(choose_column(c, entry, s, &t->column, err));
-    IRON_TRY(check_bytes(c, raw, file, s, err));
+    /* the sizes of the file and of the shard must be those of the index */
+    s->file_bytes = c->file->bytes;
+    IRON_FAIL_IF(
+        !iron__json_get_whole(iron__json_member(file, "bytes"), (uint64_t)1 << 53, &expected) ||
+            !iron__json_get_whole(iron__json_member(raw, "bytes"), (uint64_t)1 << 53, &s->bytes),
+        err, IRON_E_FORMAT, "%.100s: index.json does not give its size", c->name);
+    IRON_FAIL_IF(expected != s->file_bytes, err, IRON_E_FORMAT,
+                 "%.100s has %" PRIu64 " bytes, but index.json says %" PRIu64 "; %s", c->name,
+                 s->file_bytes, expected,
+                 s->file_bytes < expected ? "is it cut off?" : "was something appended?");
+    IRON_FAIL_IF(s->bytes > UINT32_MAX, err, IRON_E_FORMAT,
+                 "%.100s: index.json says %" PRIu64 " bytes, more than 32-bit offsets reach",
+                 c->name, s->bytes);
+    IRON_FAIL_IF(s->codec != IRON_CODEC_NONE && (s->bytes > IRON_TABLE_PART_BYTES_MAX ||
+                                                 s->file_bytes > IRON_TABLE_PART_BYTES_MAX ||
+                                                 s->samples > COMPRESSED_SAMPLES_MAX),
+                 err, IRON_E_UNSUPPORTED,
+                 "%.100s is compressed and has %" PRIu64 " bytes and %" PRIu64
+                 " samples, more than "
+                 "is decompressed at once; decompress it first, or write smaller shards",
+                 c->name, s->bytes, s->samples);
     iron__format_reason(c, "index.json: MDS version 2, %" PRIu64 " sample%s, %" PRIu64 " bytes%s%s",
                         s->samples, s->samples == 1 ? "" : "s", s->bytes,
                         s->codec == IRON_CODEC_NONE ? "" : ", compressed: ",

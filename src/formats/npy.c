@@ -8,7 +8,9 @@
 #include "formats/npy.h"
 
 #include "core/fail.h"
+#include "core/memory.h"
 #include "core/nodes.h" /* iron__activations_check */
+#include "core/number.h"
 #include "formats/format.h"
 
 #include <errno.h>
@@ -67,11 +69,7 @@ static int read_number(reader *r, uint64_t *value) {
 
     skip_blanks(r);
     start = r->at;
-    for (*value = 0; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++)
-        if (__builtin_mul_overflow(*value, 10u, value) ||
-            __builtin_add_overflow(*value, (uint64_t)(*r->at - '0'), value))
-            return 0;
-    return r->at > start && (*start != '0' || r->at == start + 1);
+    return iron__read_digits(&r->at, r->end, 10, value) && (*start != '0' || r->at == start + 1);
 }
 
 /* (), (4,) or (4, 2): with one dimension the comma is required. */
@@ -299,9 +297,7 @@ static iron_status read_header(iron__candidate *c, unsigned char **out, size_t *
     return status;
 }
 
-/* The dtype of "<u2", ">u2" and so on; bytes have no order: "|u1". */
-static iron_status find_dtype(const iron__candidate *c, const iron__npy_header *h,
-                              iron__format_layout *layout, iron_error *err) {
+static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     static const struct {
         const char *kind;
         iron_dtype dtype;
@@ -309,36 +305,41 @@ static iron_status find_dtype(const iron__candidate *c, const iron__npy_header *
         {"u1", IRON_DTYPE_U8},  {"u2", IRON_DTYPE_U16}, {"u4", IRON_DTYPE_U32},
         {"i4", IRON_DTYPE_I32}, {"i8", IRON_DTYPE_I64},
     };
-    char order = h->descr[0];
+    unsigned char *header = NULL;
+    iron__npy_header h;
+    iron_error inner;
+    size_t bytes = 0;
+    iron_status status;
+    char order, shape[96] = "";
+    unsigned count = 0;
 
+    IRON_TRY(read_header(c, &header, &bytes, err));
+    status = iron__npy_parse(header, bytes, &h, &inner);
+    free(header);
+    if (status != IRON_OK)
+        return iron__fail(err, status, 0, "%.100s: %.120s", c->name, inner.text);
+    layout->data_offset = h.data_offset;
+    /* "<u2", ">u2" and so on; bytes have no order: "|u1" */
+    order = h.descr[0];
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && order; k++)
-        if (strcmp(h->descr + 1, kinds[k].kind) == 0 &&
+        if (strcmp(h.descr + 1, kinds[k].kind) == 0 &&
             strchr(kinds[k].dtype == IRON_DTYPE_U8 ? "|<>" : "<>", order))
             layout->dtype = kinds[k].dtype;
     IRON_FAIL_IF(
         layout->dtype == IRON_DTYPE_NONE, err, IRON_E_FORMAT,
         "%.100s: NumPy type '%s', expected |u1, <u2, <u4, <i4 or <i8; save it with one of these "
         "(astype)",
-        c->name, h->descr);
+        c->name, h.descr);
     layout->is_swapped = order == '>' && layout->dtype != IRON_DTYPE_U8;
-    iron__format_reason(c, "header descr '%s' is %s%s", h->descr, iron_dtype_name(layout->dtype),
+    iron__format_reason(c, "header descr '%s' is %s%s", h.descr, iron_dtype_name(layout->dtype),
                         layout->is_swapped ? ", big-endian" : "");
-    return IRON_OK;
-}
-
-static iron_status count_tokens(const iron__candidate *c, const iron__npy_header *h,
-                                iron__format_layout *layout, iron_error *err) {
-    char shape[96] = "";
-
     layout->tokens = 1;
-    for (unsigned d = 0; d < h->dimensions; d++) {
-        size_t used = strlen(shape);
-
-        snprintf(shape + used, sizeof shape - used, "%s%" PRIu64, d ? " x " : "", h->shape[d]);
+    for (unsigned d = 0; d < h.dimensions; d++) {
+        iron__append(shape, sizeof shape, "%s%" PRIu64, d ? " x " : "", h.shape[d]);
         if (layout->tokens != IRON_COUNT_UNKNOWN &&
-            __builtin_mul_overflow(layout->tokens, h->shape[d], &layout->tokens))
+            __builtin_mul_overflow(layout->tokens, h.shape[d], &layout->tokens))
             layout->tokens = IRON_COUNT_UNKNOWN;
-        if (h->shape[d] == 0) { /* empty, whatever the others are */
+        if (h.shape[d] == 0) { /* empty, whatever the others are */
             layout->tokens = 0;
             break;
         }
@@ -346,21 +347,14 @@ static iron_status count_tokens(const iron__candidate *c, const iron__npy_header
     IRON_FAIL_IF(layout->tokens == IRON_COUNT_UNKNOWN, err, IRON_E_FORMAT,
                  "%.100s: shape %s, expected fewer than 2^64 tokens", c->name, shape);
     iron__format_reason(c, "shape %s%s, checked against the file size",
-                        h->dimensions ? shape : "() of one token",
-                        h->is_fortran && h->dimensions > 1 ? " in Fortran order" : "");
-    return IRON_OK;
-}
-
-/* Keeps the shape of an array whose order in the file is not the stream's: dimensions of 1 do not
- * matter, and with one that is left both orders are the same. */
-static iron_status keep_shape(const iron__candidate *c, const iron__npy_header *h,
-                              iron__format_layout *layout, iron_error *err) {
-    unsigned count = 0;
-
-    if (!h->is_fortran || layout->tokens == 0)
+                        h.dimensions ? shape : "() of one token",
+                        h.is_fortran && h.dimensions > 1 ? " in Fortran order" : "");
+    /* the shape of an array whose order in the file is not the stream's is kept: dimensions of 1
+     * do not matter, and with one that is left both orders are the same */
+    if (!h.is_fortran || layout->tokens == 0)
         return IRON_OK;
-    for (unsigned d = 0; d < h->dimensions; d++)
-        count += h->shape[d] > 1;
+    for (unsigned d = 0; d < h.dimensions; d++)
+        count += h.shape[d] > 1;
     if (count < 2)
         return IRON_OK;
     IRON_FAIL_IF(iron__input_is_pipe(c->file) || iron__path_is_stdin(c->file->path), err,
@@ -371,28 +365,10 @@ static iron_status keep_shape(const iron__candidate *c, const iron__npy_header *
     layout->shape = malloc(count * sizeof *layout->shape);
     if (!layout->shape)
         return iron__no_memory(err, "a header");
-    for (unsigned d = 0; d < h->dimensions; d++)
-        if (h->shape[d] > 1)
-            layout->shape[layout->dimensions++] = h->shape[d];
+    for (unsigned d = 0; d < h.dimensions; d++)
+        if (h.shape[d] > 1)
+            layout->shape[layout->dimensions++] = h.shape[d];
     return iron__fortran_table(layout, c->name, err);
-}
-
-static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
-    unsigned char *header = NULL;
-    iron__npy_header h;
-    iron_error inner;
-    size_t bytes = 0;
-    iron_status status;
-
-    IRON_TRY(read_header(c, &header, &bytes, err));
-    status = iron__npy_parse(header, bytes, &h, &inner);
-    free(header);
-    if (status != IRON_OK)
-        return iron__fail(err, status, 0, "%.100s: %.120s", c->name, inner.text);
-    layout->data_offset = h.data_offset;
-    IRON_TRY(find_dtype(c, &h, layout, err));
-    IRON_TRY(count_tokens(c, &h, layout, err));
-    return keep_shape(c, &h, layout, err);
 }
 
 const iron__format iron__format_npy = {"npy", recognise, examine, NULL};

@@ -700,23 +700,6 @@ static iron_status why_gone(iron__parallel_source *p, size_t index, uint64_t tok
               iron_source_file(p->source, index)); /* it was cut and grew again */
 }
 
-/* Uses tokens that were decoded where they are. */
-static iron_status use_decoded(iron__parallel_source *p, size_t index, uint64_t token, size_t count,
-                               iron__tokens_use use, void *context, bool *is_used,
-                               iron_error *err) {
-    const iron__block *held;
-    const void *tokens;
-    iron_status status;
-
-    IRON_TRY(iron__source_hold(p->source, index, token, count, &tokens, &held, NULL, err));
-    if (!held)
-        return IRON_OK;
-    *is_used = true;
-    status = use(context, tokens, err);
-    iron__source_release(p->source, held, count);
-    return status;
-}
-
 iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, size_t count,
                                       iron__tokens_use use, void *context, bool *is_used,
                                       iron_error *err) {
@@ -734,8 +717,19 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
     if (!p->files.is_mapping || count == 0 ||
         count > iron_source_file_tokens(p->source, index) - token)
         return IRON_OK;
-    if (iron__layout_is_converted(layout))
-        return use_decoded(p, index, token, count, use, context, is_used, err);
+    if (iron__layout_is_converted(layout)) {
+        /* Uses tokens that were decoded where they are. */
+        const iron__block *held;
+        const void *tokens;
+
+        IRON_TRY(iron__source_hold(p->source, index, token, count, &tokens, &held, NULL, err));
+        if (!held)
+            return IRON_OK;
+        *is_used = true;
+        status = use(context, tokens, err);
+        iron__source_release(p->source, held, count);
+        return status;
+    }
     if (at % p->width != 0 || iron__path_is_remote(iron_source_file(p->source, index)))
         return IRON_OK;
     IRON_TRY(open_files_acquire(&p->files, index, &entry, err));

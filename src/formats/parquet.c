@@ -30,6 +30,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,11 @@ static uint64_t zigzag(uint64_t value) { return value >> 1 ^ (0 - (value & 1)); 
 /* Structs in structs: Parquet has 6. */
 #define DEPTH_MAX 24u
 
+/* The fields that must be there, a bit for each: of the footer, a row group, a chunk. */
+#define FOOTER_FIELDS (1u << 2 | 1u << 3 | 1u << 4)
+#define GROUP_FIELDS  (1u << 1 | 1u << 3)
+#define CHUNK_FIELDS  (1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 9)
+
 typedef enum thrift_type {
     THRIFT_STOP = 0,
     THRIFT_TRUE = 1,
@@ -117,6 +123,7 @@ typedef struct thrift {
 typedef struct thrift_field {
     int id; /* 0 before the first */
     unsigned type;
+    unsigned found; /* bit k: a field of number k was there, 1 to 31 */
 } thrift_field;
 
 static uint64_t thrift_fail(thrift *t, const char *fault) {
@@ -172,6 +179,7 @@ static bool next_field(thrift *t, thrift_field *f) {
     if (f->type == THRIFT_STOP || f->type > THRIFT_UUID || id < INT16_MIN || id > INT16_MAX)
         (void)thrift_fail(t, "a field has no valid type or number");
     f->id = (int)id;
+    f->found |= id > 0 && id < 32 ? 1u << id : 0;
     return !t->fault;
 }
 
@@ -223,7 +231,7 @@ static void skip_elements(thrift *t, unsigned type, unsigned depth) {
 
 /* Skips a value. */
 static void skip(thrift *t, unsigned type, unsigned depth) {
-    thrift_field f = {0, THRIFT_STOP};
+    thrift_field f = {0};
 
     if (depth == DEPTH_MAX) {
         (void)thrift_fail(t, "it is nested too deeply");
@@ -383,35 +391,32 @@ enum { CONVERTED_MAP = 1, CONVERTED_MAP_KEY_VALUE = 2, CONVERTED_LIST = 3, CONVE
 /* Numbers of the union LogicalType; any other is a type that we do not know. */
 enum { LOGICAL_MAP = 2, LOGICAL_LIST = 3, LOGICAL_INTEGER = 10 };
 
-/* A logical integer: its bits and whether it is signed. */
-static void read_integer_type(thrift *t, schema_element *e) {
-    thrift_field f = {0, THRIFT_STOP};
-
-    while (next_field(t, &f)) {
-        if (f.id == 1 && f.type == THRIFT_I8)
-            e->bits = (int)next_byte(t);
-        else if (f.id == 2)
-            e->is_signed = field_bool(t, &f);
-        else
-            skip(t, f.type, 0);
-    }
-}
-
+/* The union LogicalType: of an integer, its bits and whether it is signed. */
 static void read_logical(thrift *t, schema_element *e) {
-    thrift_field f = {0, THRIFT_STOP};
+    thrift_field f = {0};
 
     e->logical = 0;
     while (next_field(t, &f)) {
+        thrift_field g = {0};
+
         e->logical = f.id;
-        if (f.id == LOGICAL_INTEGER && f.type == THRIFT_STRUCT)
-            read_integer_type(t, e);
-        else
+        if (f.id != LOGICAL_INTEGER || f.type != THRIFT_STRUCT) {
             skip(t, f.type, 0);
+            continue;
+        }
+        while (next_field(t, &g)) {
+            if (g.id == 1 && g.type == THRIFT_I8)
+                e->bits = (int)next_byte(t);
+            else if (g.id == 2)
+                e->is_signed = field_bool(t, &g);
+            else
+                skip(t, g.type, 0);
+        }
     }
 }
 
 static void read_element(thrift *t, schema_element *e) {
-    thrift_field f = {0, THRIFT_STOP};
+    thrift_field f = {0};
 
     *e = (schema_element){.type = -1, .repetition = -1, .converted = -1, .logical = -1};
     while (next_field(t, &f)) {
@@ -438,7 +443,7 @@ static void read_element(thrift *t, schema_element *e) {
 
 static iron_status read_schema(file_footer *f, iron_error *err) {
     thrift t = {.at = f->schema, .end = f->data + f->bytes};
-    thrift_field list = {2, THRIFT_LIST};
+    thrift_field list = {.type = THRIFT_LIST};
     size_t count = next_list(&t, &list, THRIFT_STRUCT), open = 1;
 
     if (count > 0)
@@ -617,9 +622,26 @@ static char *copy_name(const schema_element *e) {
     return name;
 }
 
-static iron_status list_columns(file_footer *f, iron_error *err) {
-    size_t top = f->elements[0].children, at = 1, leaf = 0;
+static iron_status parse_footer(file_footer *f, iron_error *err) {
+    thrift t = {.at = f->data, .end = f->data + f->bytes};
+    thrift_field field = {0};
+    size_t top, at = 1, leaf = 0;
 
+    while (next_field(&t, &field)) {
+        if (field.id == 2 || field.id == 4)
+            *(field.id == 2 ? &f->schema : &f->groups) = t.at;
+        if (field.id == 3)
+            f->rows = field_long(&t, &field);
+        else
+            skip(&t, field.type, 0);
+    }
+    if (!t.fault && (field.found & FOOTER_FIELDS) != FOOTER_FIELDS)
+        (void)thrift_fail(&t, "it has no schema, no row groups or no number of rows");
+    if (t.fault)
+        return refuse(f, &t, err);
+    IRON_TRY(read_schema(f, err));
+    /* read_schema has set it: NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+    top = f->elements[0].children;
     f->columns = calloc(top + 1, sizeof *f->columns);
     f->details = calloc(top + 1, sizeof *f->details);
     if (!f->columns || !f->details)
@@ -639,71 +661,40 @@ static iron_status list_columns(file_footer *f, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status parse_footer(file_footer *f, iron_error *err) {
-    thrift t = {.at = f->data, .end = f->data + f->bytes};
-    thrift_field field = {0, THRIFT_STOP};
-    bool has_rows = false;
-
-    while (next_field(&t, &field)) {
-        if (field.id == 2 || field.id == 4)
-            *(field.id == 2 ? &f->schema : &f->groups) = t.at;
-        if (field.id == 3) {
-            f->rows = field_long(&t, &field);
-            has_rows = true;
-        } else {
-            skip(&t, field.type, 0);
-        }
-    }
-    if (!t.fault && (!f->schema || !f->groups || !has_rows))
-        (void)thrift_fail(&t, "it has no schema, no row groups or no number of rows");
-    if (t.fault)
-        return refuse(f, &t, err);
-    IRON_TRY(read_schema(f, err));
-    return list_columns(f, err);
-}
-
 /* Row groups. */
 
 /* A chunk's metadata as they are in the footer. */
 typedef struct chunk_meta {
     int type, codec;
     uint64_t values, bytes, data_at, dictionary_at;
-    unsigned fields; /* a bit for each that was there */
+    unsigned found; /* as in thrift_field */
     bool is_elsewhere, is_encrypted, is_of_column;
 } chunk_meta;
 
-#define CHUNK_FIELDS (1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 9)
-
-/* The path of a column in the schema begins with its name. */
-static bool read_path(thrift *t, const thrift_field *f, const char *name) {
-    size_t count = next_list(t, f, THRIFT_BINARY);
-    bool is_same = false;
-
-    for (size_t k = 0; k < count && !t->fault; k++) {
-        thrift_field element = {0, THRIFT_BINARY};
-        size_t bytes;
-        const unsigned char *part = field_binary(t, &element, &bytes);
-
-        if (k > 0 || !part || bytes != strlen(name))
-            continue;
-        is_same = true;
-        for (size_t b = 0; b < bytes; b++) /* control characters of names are replaced */
-            is_same = is_same && (part[b] == (unsigned char)name[b] || name[b] == '?');
-    }
-    return is_same;
-}
-
 static void read_meta(thrift *t, const char *name, chunk_meta *m) {
-    thrift_field f = {0, THRIFT_STOP};
+    thrift_field f = {0};
 
     while (next_field(t, &f)) {
-        if (f.id > 0 && f.id < 32)
-            m->fields |= 1u << f.id;
         if (f.id == 1)
             m->type = field_enum(t, &f);
-        else if (f.id == 3)
-            m->is_of_column = read_path(t, &f, name);
-        else if (f.id == 4)
+        else if (f.id == 3) {
+            /* The path of a column in the schema begins with its name. */
+            size_t count = next_list(t, &f, THRIFT_BINARY);
+            bool is_same = false;
+
+            for (size_t k = 0; k < count && !t->fault; k++) {
+                thrift_field element = {.type = THRIFT_BINARY};
+                size_t bytes;
+                const unsigned char *part = field_binary(t, &element, &bytes);
+
+                if (k > 0 || !part || bytes != strlen(name))
+                    continue;
+                is_same = true;
+                for (size_t b = 0; b < bytes; b++) /* control characters of names are replaced */
+                    is_same = is_same && (part[b] == (unsigned char)name[b] || name[b] == '?');
+            }
+            m->is_of_column = is_same;
+        } else if (f.id == 4)
             m->codec = field_enum(t, &f);
         else if (f.id == 5)
             m->values = field_long(t, &f);
@@ -716,10 +707,11 @@ static void read_meta(thrift *t, const char *name, chunk_meta *m) {
         else
             skip(t, f.type, 0);
     }
+    m->found |= f.found;
 }
 
 static void read_chunk(thrift *t, const char *name, chunk_meta *m) {
-    thrift_field f = {0, THRIFT_STOP};
+    thrift_field f = {0};
 
     *m = (chunk_meta){.type = -1};
     while (next_field(t, &f)) {
@@ -771,7 +763,7 @@ static iron_status check_chunk(const file_footer *f, size_t column, size_t group
     IRON_FAIL_IF(m->is_elsewhere, err, IRON_E_UNSUPPORTED,
                  "%.100s: column %.60s is in another file, which is not read; give that file",
                  f->name, name);
-    IRON_FAIL_IF((m->fields & CHUNK_FIELDS) != CHUNK_FIELDS || m->type != detail->type ||
+    IRON_FAIL_IF((m->found & CHUNK_FIELDS) != CHUNK_FIELDS || m->type != detail->type ||
                      !m->is_of_column,
                  err, IRON_E_FORMAT,
                  "%.100s: row group %zu does not describe column %.60s as the schema does; the "
@@ -799,14 +791,13 @@ static iron_status check_chunk(const file_footer *f, size_t column, size_t group
 /* Reads one row group. */
 static iron_status read_group(const file_footer *f, thrift *t, size_t column, size_t group,
                               column_chunk *c, iron_error *err) {
-    thrift_field field = {0, THRIFT_STOP};
-    bool has_columns = false, has_rows = false;
+    thrift_field field = {0};
     chunk_meta meta = {.type = -1};
+    bool has_columns = false;
 
     while (next_field(t, &field)) {
         if (field.id == 3) {
             c->rows = field_long(t, &field);
-            has_rows = true;
         } else if (field.id == 1 && !has_columns) {
             size_t count = next_list(t, &field, THRIFT_STRUCT);
 
@@ -822,7 +813,7 @@ static iron_status read_group(const file_footer *f, thrift *t, size_t column, si
             skip(t, field.type, 0);
         }
     }
-    if (!t->fault && (!has_columns || !has_rows))
+    if (!t->fault && (field.found & GROUP_FIELDS) != GROUP_FIELDS)
         (void)thrift_fail(t, "a row group has no columns or no number of rows");
     return t->fault ? refuse(f, t, err) : check_chunk(f, column, group, &meta, c, err);
 }
@@ -830,7 +821,7 @@ static iron_status read_group(const file_footer *f, thrift *t, size_t column, si
 static iron_status list_chunks(const file_footer *f, size_t column, column_chunk **out,
                                size_t *count, iron_error *err) {
     thrift t = {.at = f->groups, .end = f->data + f->bytes};
-    thrift_field list = {4, THRIFT_LIST};
+    thrift_field list = {.type = THRIFT_LIST};
     uint64_t rows = 0, values = 0;
     column_chunk *chunks;
 
@@ -883,12 +874,10 @@ typedef struct page_header {
 
 /* Of a data page of version 1, or of a dictionary, which has no levels. */
 static void read_data_header(thrift *t, page_header *p, bool has_levels) {
-    unsigned found = 0, needed = has_levels ? 0x1E : 6;
-    thrift_field f = {0, THRIFT_STOP};
+    unsigned needed = has_levels ? 0x1E : 6;
+    thrift_field f = {0};
 
     while (next_field(t, &f)) {
-        if (f.id > 0 && f.id <= 4)
-            found |= 1u << f.id;
         if (f.id == 1)
             p->values = field_size(t, &f);
         else if (f.id == 2)
@@ -900,19 +889,16 @@ static void read_data_header(thrift *t, page_header *p, bool has_levels) {
         else
             skip(t, f.type, 0);
     }
-    if (!t->fault && (found & needed) != needed)
+    if (!t->fault && (f.found & needed) != needed)
         (void)thrift_fail(t, has_levels ? "the header lacks the number of values or an encoding"
                                         : "the header lacks the number of values or the encoding");
 }
 
 static void read_data_header_v2(thrift *t, page_header *p) {
-    thrift_field f = {0, THRIFT_STOP};
-    unsigned found = 0;
+    thrift_field f = {0};
 
     p->definition_encoding = p->repetition_encoding = ENCODING_RLE;
     while (next_field(t, &f)) {
-        if (f.id > 0 && f.id <= 6)
-            found |= 1u << f.id;
         if (f.id == 1)
             p->values = field_size(t, &f);
         else if (f.id == 4)
@@ -926,19 +912,17 @@ static void read_data_header_v2(thrift *t, page_header *p) {
         else
             skip(t, f.type, 0);
     }
-    if (!t->fault && (found & 0x72) != 0x72)
+    if (!t->fault && (f.found & 0x72) != 0x72)
         (void)thrift_fail(t, "the header lacks the number of values, the encoding or a length");
 }
 
 /* Reads a page header; its fields are valid if there is no fault. */
 static void parse_page(thrift *t, page_header *out) {
-    thrift_field f = {0, THRIFT_STOP};
-    unsigned found = 0, needed;
+    thrift_field f = {0};
+    unsigned needed;
 
     *out = (page_header){.type = -1, .encoding = -1, .is_compressed = true};
     while (next_field(t, &f)) {
-        if (f.id > 0 && f.id <= 8)
-            found |= 1u << f.id;
         if (f.id == 1)
             out->type = (int)field_integer(t, &f, 0, INT32_MAX);
         else if (f.id == 2)
@@ -954,13 +938,14 @@ static void parse_page(thrift *t, page_header *out) {
         else
             skip(t, f.type, 0);
     }
-    out->has_crc = found & 1u << 4;
+    out->has_crc = f.found & 1u << 4;
     needed = out->type == PAGE_DATA         ? 1u << 5
              : out->type == PAGE_DICTIONARY ? 1u << 7
              : out->type == PAGE_DATA_V2    ? 1u << 8
                                             : 0;
     /* a header of another type may only be there if it is not used */
-    if (!t->fault && ((found & 0xE) != 0xE || (found & (1u << 5 | 1u << 7 | 1u << 8)) != needed))
+    if (!t->fault &&
+        ((f.found & 0xE) != 0xE || (f.found & (1u << 5 | 1u << 7 | 1u << 8)) != needed))
         (void)thrift_fail(t, "the header lacks its type, a size or what belongs to its type");
 }
 
@@ -1588,18 +1573,17 @@ static workspace *workspace_take(parquet *file) {
     return w;
 }
 
-static void release(buffer *b) {
-    free(b->data);
-    *b = (buffer){.data = NULL};
-}
-
 static void workspace_put(parquet *file, workspace *w) {
     if (!w)
         return;
-    if (w->pages.buffer.room > KEPT_BYTES_MAX)
-        release(&w->pages.buffer);
-    if (w->page.room > KEPT_BYTES_MAX)
-        release(&w->page);
+    for (size_t k = 0; k < 2; k++) {
+        buffer *b = k == 0 ? &w->pages.buffer : &w->page;
+
+        if (b->room > KEPT_BYTES_MAX) {
+            free(b->data);
+            *b = (buffer){.data = NULL};
+        }
+    }
     w->pages.count = 0;
     pthread_mutex_lock(&file->mutex);
     w->next = file->idle;
@@ -1673,12 +1657,27 @@ static iron_status fetch(reader *r, uint64_t at, size_t need, size_t want,
     return IRON_OK;
 }
 
+static iron_status fail_page(const reader *r, const page_header *p, iron_status status,
+                             iron_error *err, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Fails with a sentence that begins with the page. */
+static iron_status fail_page(const reader *r, const page_header *p, iron_status status,
+                             iron_error *err, const char *format, ...) {
+    char rest[200];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(rest, sizeof rest, format, list);
+    va_end(list);
+    IRON_FAIL(err, status, "%.90s: the page of column %.40s at byte %" PRIu64 " %s", r->name,
+              r->column, p->at, rest);
+}
+
 /* The error for a page whose content contradicts itself. */
 static iron_status refuse_page(const reader *r, const page_header *p, const char *why,
                                iron_error *err) {
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "%.90s: the page of column %.40s at byte %" PRIu64 " is damaged: %s", r->name,
-              r->column, p->at, why);
+    return fail_page(r, p, IRON_E_FORMAT, err, "is damaged: %s", why);
 }
 
 /* Pages. */
@@ -1711,22 +1710,18 @@ static iron_status check_encodings(const reader *r, const page_header *p, iron_e
     const level_shape *shape = &r->file->column.shape;
     bool is_known = p->encoding >= 0 && (size_t)p->encoding < sizeof names / sizeof names[0];
 
-    IRON_FAIL_IF(
-        (shape->repetition_max && p->repetition_encoding != ENCODING_RLE) ||
-            (shape->definition_max && p->definition_encoding != ENCODING_RLE),
-        err, IRON_E_UNSUPPORTED,
-        "%.90s: the page of column %.40s at byte %" PRIu64
-        " has levels in the encoding BIT_PACKED or an unknown one, not RLE; write the file "
-        "again with a current writer",
-        r->name, r->column, p->at);
+    if ((shape->repetition_max && p->repetition_encoding != ENCODING_RLE) ||
+        (shape->definition_max && p->definition_encoding != ENCODING_RLE))
+        return fail_page(r, p, IRON_E_UNSUPPORTED, err,
+                         "has levels in the encoding BIT_PACKED or an unknown one, not RLE; write "
+                         "the file again with a current writer");
     if (p->encoding == ENCODING_PLAIN || p->encoding == ENCODING_DELTA ||
         p->encoding == ENCODING_BYTE_STREAM_SPLIT || is_dictionary_encoded(p))
         return IRON_OK;
-    IRON_FAIL(err, IRON_E_UNSUPPORTED,
-              "%.90s: the page of column %.40s at byte %" PRIu64
-              " has the encoding %s, which is not read for integers; write it with PLAIN or a "
-              "dictionary",
-              r->name, r->column, p->at, is_known ? names[p->encoding] : "of an unknown number");
+    return fail_page(r, p, IRON_E_UNSUPPORTED, err,
+                     "has the encoding %s, which is not read for integers; write it with PLAIN or "
+                     "a dictionary",
+                     is_known ? names[p->encoding] : "of an unknown number");
 }
 
 /* Checks what the header of a page says about its sizes. */
@@ -1734,17 +1729,17 @@ static iron_status check_page(const reader *r, const page_header *p, iron_error 
     uint64_t levels = (uint64_t)p->repetition_bytes + p->definition_bytes;
     uint64_t left = r->chunk->end - p->body;
 
-    IRON_FAIL_IF(p->stored > left, err, IRON_E_FORMAT,
-                 "%.90s: the page of column %.40s at byte %" PRIu64 " is said to have %" PRIu32
-                 " bytes, but its row group has only %" PRIu64 " left",
-                 r->name, r->column, p->at, p->stored, left);
-    IRON_FAIL_IF(p->size > IRON_TABLE_PART_BYTES_MAX || p->stored > IRON_TABLE_PART_BYTES_MAX ||
-                     p->values > PAGE_VALUES_MAX,
-                 err, IRON_E_UNSUPPORTED,
-                 "%.90s: the page of column %.40s at byte %" PRIu64 " has %" PRIu32
-                 " bytes and %" PRIu32
-                 " values, more than is decoded at once; write it with smaller pages",
-                 r->name, r->column, p->at, p->size, p->values);
+    if (p->stored > left)
+        return fail_page(r, p, IRON_E_FORMAT, err,
+                         "is said to have %" PRIu32 " bytes, but its row group has only %" PRIu64
+                         " left",
+                         p->stored, left);
+    if (p->size > IRON_TABLE_PART_BYTES_MAX || p->stored > IRON_TABLE_PART_BYTES_MAX ||
+        p->values > PAGE_VALUES_MAX)
+        return fail_page(r, p, IRON_E_UNSUPPORTED, err,
+                         "has %" PRIu32 " bytes and %" PRIu32
+                         " values, more than is decoded at once; write it with smaller pages",
+                         p->size, p->values);
     if (p->type == PAGE_DATA_V2 && (levels > p->stored || levels > p->size))
         return refuse_page(r, p, "its levels have more bytes than the page", err);
     if (!is_packed(r, p) && p->stored != p->size)
@@ -1878,11 +1873,11 @@ static iron_status check_crc(reader *r, const page_header *p, iron_error *err) {
         return IRON_OK;
     IRON_TRY(fetch(r, p->body, p->stored, 0, &from, err));
     crc = iron__crc32(from, p->stored);
-    IRON_FAIL_IF(crc != p->crc, err, IRON_E_FORMAT,
-                 "%.90s: the page of column %.40s at byte %" PRIu64 " has the checksum %08" PRIx32
-                 ", but its header says %08" PRIx32 "; the file is damaged",
-                 r->name, r->column, p->at, crc, p->crc);
-    return IRON_OK;
+    return crc == p->crc ? IRON_OK
+                         : fail_page(r, p, IRON_E_FORMAT, err,
+                                     "has the checksum %08" PRIx32
+                                     ", but its header says %08" PRIx32 "; the file is damaged",
+                                     crc, p->crc);
 }
 
 /* Reads a data page: its levels, and its values if they are wanted. */
@@ -1913,31 +1908,6 @@ static iron_status tally(const reader *r, const page_header *p, const page_level
 
 /* Examining: the pages of a chunk become parts. */
 
-static iron_status add_part(part_list *list, const part *p, iron_error *err) {
-    part *parts = iron__array_grow(list->parts, list->count, &list->capacity, sizeof *parts);
-
-    if (!parts)
-        return iron__no_memory(err, "the blocks of a file");
-    list->parts = parts;
-    list->parts[list->count++] = *p;
-    return IRON_OK;
-}
-
-/* Adds a page to the last part, or begins another one. */
-static iron_status add_page(part_list *list, const part *page, iron_error *err) {
-    part *last = list->count > 0 ? &list->parts[list->count - 1] : NULL;
-    uint64_t end = page->at + page->bytes;
-
-    if (!last || page->values_at || last->values_at ||
-        last->values + page->values > IRON_TABLE_BLOCK_TOKENS || end - last->at > PART_BYTES)
-        return add_part(list, page, err);
-    last->bytes = end - last->at;
-    last->values += page->values;
-    last->tokens += page->tokens;
-    last->rows += page->rows;
-    return IRON_OK;
-}
-
 /* Examines one data page; `row` rows of the file begin before it. */
 static iron_status examine_page(reader *r, const page_header *p, uint64_t row, part_list *list,
                                 part *page, iron_error *err) {
@@ -1947,6 +1917,8 @@ static iron_status examine_page(reader *r, const page_header *p, uint64_t row, p
                          p->values * width >= DIRECT_BYTES_MIN;
     level_tally counted = {.tokens = p->values, .rows = p->values};
     body b = {.values = NULL};
+    part *last = list->count > 0 ? &list->parts[list->count - 1] : NULL;
+    uint64_t end;
 
     if (is_dictionary_encoded(p) && !r->chunk->dictionary_at)
         return refuse_page(r, p, "its row group has no dictionary before it", err);
@@ -1966,7 +1938,20 @@ static iron_status examine_page(reader *r, const page_header *p, uint64_t row, p
                                err);
         page->values_at = b.values_at;
     }
-    return add_page(list, page, err);
+    /* the page goes into the last part, or begins another one */
+    end = page->at + page->bytes;
+    if (!last || page->values_at || last->values_at ||
+        last->values + page->values > IRON_TABLE_BLOCK_TOKENS || end - last->at > PART_BYTES) {
+        if (!IRON_ARRAY_GROW(&list->parts, list->count, &list->capacity))
+            return iron__no_memory(err, "the blocks of a file");
+        list->parts[list->count++] = *page;
+        return IRON_OK;
+    }
+    last->bytes = end - last->at;
+    last->values += page->values;
+    last->tokens += page->tokens;
+    last->rows += page->rows;
+    return IRON_OK;
 }
 
 /* Examines all pages of a chunk. */
@@ -2191,10 +2176,9 @@ static iron_status decode_page(decoding *d, const page_header *p, iron_error *er
     IRON_TRY(read_body(&d->r, p, d->wants_tokens, &b, err));
     IRON_TRY(tally(&d->r, p, &b.levels, d->row_done, has_places ? d->out : NULL, d->tokens_done,
                    &counted, err));
-    IRON_FAIL_IF(counted.tokens > d->tokens - d->tokens_done, err, IRON_E_FORMAT,
-                 "%.90s: the page of column %.40s at byte %" PRIu64
-                 " has more tokens than before; the file was changed while being read",
-                 d->r.name, d->r.column, p->at);
+    if (counted.tokens > d->tokens - d->tokens_done)
+        return fail_page(&d->r, p, IRON_E_FORMAT, err,
+                         "has more tokens than before; the file was changed while being read");
     if (d->wants_tokens) {
         values.from = b.values;
         values.bytes = b.value_bytes;
@@ -2257,7 +2241,6 @@ static iron_status decode(const iron__table *table, const iron__input *in, size_
                   .places_before = out->place_count};
     iron_status status;
 
-    d.r.in.is_stream = false;
     d.r.work = workspace_take(file);
     if (!d.r.work)
         return iron__no_memory(err, d.r.name);
@@ -2273,7 +2256,7 @@ static const iron__table_kind kind = {decode, destroy, NULL};
 
 /* "PAR1" at both ends; of a pipe, or if the end is cut off, the first field of a page header. */
 static bool recognise(const iron__candidate *c) {
-    iron__input file = *c->file;
+    const iron__input *file = c->file;
     unsigned char end[MAGIC_BYTES];
 
     if (c->head_count < MAGIC_BYTES ||
@@ -2281,24 +2264,21 @@ static bool recognise(const iron__candidate *c) {
         return false;
     if (c->head_count > MAGIC_BYTES && c->head[MAGIC_BYTES] == 0x15)
         return true;
-    file.is_stream = false; /* does not move the offset of standard input */
-    return !iron__input_is_pipe(&file) && file.bytes >= MAGIC_BYTES + TAIL_BYTES &&
-           iron__input_read_at(&file, file.bytes - MAGIC_BYTES, end, sizeof end, NULL) == IRON_OK &&
+    return !iron__input_is_pipe(file) && file->bytes >= MAGIC_BYTES + TAIL_BYTES &&
+           iron__input_read_at(file, file->bytes - MAGIC_BYTES, end, sizeof end, NULL) == IRON_OK &&
            memcmp(end, c->head, MAGIC_BYTES) == 0;
 }
 
 /* Reads the footer's bytes. */
 static iron_status read_footer(const iron__candidate *c, file_footer *f, iron_error *err) {
-    iron__input file = *c->file;
     unsigned char head[MAGIC_BYTES], tail[TAIL_BYTES];
-    uint64_t bytes = file.bytes, length;
+    uint64_t bytes = c->file->bytes, length;
 
     f->name = c->name;
-    file.is_stream = false;
     IRON_FAIL_IF(bytes < MAGIC_BYTES + TAIL_BYTES, err, IRON_E_FORMAT,
                  "%.100s has %" PRIu64 " bytes; a Parquet file has at least 12", c->name, bytes);
-    IRON_TRY(iron__input_read_at(&file, 0, head, sizeof head, err));
-    IRON_TRY(iron__input_read_at(&file, bytes - TAIL_BYTES, tail, sizeof tail, err));
+    IRON_TRY(iron__input_read_at(c->file, 0, head, sizeof head, err));
+    IRON_TRY(iron__input_read_at(c->file, bytes - TAIL_BYTES, tail, sizeof tail, err));
     IRON_FAIL_IF(memcmp(tail + 4, "PARE", MAGIC_BYTES) == 0, err, IRON_E_UNSUPPORTED,
                  "%.100s is an encrypted Parquet file, which is not read; write it without "
                  "encryption",
@@ -2325,24 +2305,7 @@ static iron_status read_footer(const iron__candidate *c, file_footer *f, iron_er
     if (!f->data)
         return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a footer of %zu bytes",
                           f->bytes);
-    return iron__input_read_at(&file, f->at, f->data, f->bytes, err);
-}
-
-/* The chosen column's chunks; refuses what no library here can decompress. */
-static iron_status read_chunks(const iron__candidate *c, const file_footer *f, size_t chosen,
-                               iron__table *table, iron_error *err) {
-    parquet *file = table->state;
-
-    assert(f->details);
-    file->column = f->details[chosen];
-    table->dtype = iron__stored_dtype(file->column.stored);
-    table->stored_as = iron__stored_signed(file->column.stored);
-    IRON_TRY(list_chunks(f, chosen, &file->chunks, &file->chunk_count, err));
-    for (size_t k = 0; k < file->chunk_count; k++)
-        if (file->chunks[k].codec != IRON_CODEC_NONE &&
-            (k == 0 || file->chunks[k].codec != file->chunks[k - 1].codec))
-            IRON_TRY(iron__codec_load(file->chunks[k].codec, c->name, err));
-    return IRON_OK;
+    return iron__input_read_at(c->file, f->at, f->data, f->bytes, err);
 }
 
 static iron_status examine_file(const iron__candidate *c, file_footer *footer,
@@ -2365,7 +2328,16 @@ static iron_status examine_file(const iron__candidate *c, file_footer *footer,
         iron__layout_use_table(layout);
         return IRON_OK;
     }
-    IRON_TRY(read_chunks(c, footer, chosen, table, err));
+    assert(footer->details);
+    file->column = footer->details[chosen];
+    table->dtype = iron__stored_dtype(file->column.stored);
+    table->stored_as = iron__stored_signed(file->column.stored);
+    IRON_TRY(list_chunks(footer, chosen, &file->chunks, &file->chunk_count, err));
+    for (size_t k = 0; k < file->chunk_count; k++)
+        /* list_chunks has set them: NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+        if (file->chunks[k].codec != IRON_CODEC_NONE &&
+            (k == 0 || file->chunks[k].codec != file->chunks[k - 1].codec))
+            IRON_TRY(iron__codec_load(file->chunks[k].codec, c->name, err));
     IRON_TRY(examine_pages(c, file, table, err));
     iron__format_reason(c, "%" PRIu64 " row%s in %zu row group%s; pages and levels agree with them",
                         table->rows, table->rows == 1 ? "" : "s", file->chunk_count,

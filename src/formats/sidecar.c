@@ -93,14 +93,6 @@ iron_status iron__sidecar_refuse(const char *path, iron_error *err) {
     return status;
 }
 
-/* Whether an error means that there is no such file, or object: without the permission to list a
- * bucket, S3 answers 403 for objects that do not exist. */
-static bool is_missing(const char *path, const iron_error *err) {
-    if (iron__path_is_remote(path))
-        return err->native == 404 || err->native == 410 || err->native == 403;
-    return err->native == ENOENT || err->native == ENOTDIR || err->native == ENAMETOOLONG;
-}
-
 /* Sidecars from a server without ranges are read at once. */
 static iron_status read_whole(iron__sidecar *s, iron_error *err) {
     size_t room = (size_t)64 << 10, got = 0;
@@ -145,7 +137,10 @@ static iron_status open_sidecar(iron__sidecar *s, bool *is_there, iron_error *er
             status = read_whole(s, &why);
     }
     *is_there = status == IRON_OK;
-    if (status == IRON_OK || is_missing(s->path, &why))
+    /* is there no such file, or object? without the permission to list a bucket, S3 answers 403 */
+    if (status == IRON_OK ||
+        (is_remote ? why.native == 404 || why.native == 410 || why.native == 403
+                   : why.native == ENOENT || why.native == ENOTDIR || why.native == ENAMETOOLONG))
         return IRON_OK;
     return iron__fail_again(err, &why);
 }

@@ -319,10 +319,8 @@ iron_status iron__dtype_warn(const iron__candidate *c, iron_error *err) {
     memcpy(data, c->head, count);
     /* the middle too: the beginning may be unusual */
     if (bytes != IRON_COUNT_UNKNOWN && bytes >= 2 * sizeof data) {
-        iron__input file = *c->file;
-
-        file.offset = bytes / 16 * 8;
-        IRON_TRY(iron__input_read(&file, data + count, IRON_HEAD_BYTES, &more, err));
+        more = IRON_HEAD_BYTES;
+        IRON_TRY(iron__input_read_at(c->file, bytes / 16 * 8, data + count, more, err));
     }
     looks = iron__dtype_contradiction(data, count + more, c->dtype, why);
     /* bytes of text alternate in patterns of any kind */
@@ -356,45 +354,19 @@ static iron_dtype guess_dtype(const iron__candidate *c, const sample *s, bool is
     return dtype == IRON_DTYPE_NONE ? guess_16(c, s) : dtype;
 }
 
-static iron_status read_part(iron__candidate *c, uint64_t from, unsigned char *to, size_t want,
-                             size_t *count, iron_error *err) {
-    size_t got;
-
-    c->file->offset = from;
-    IRON_TRY(iron__input_read(c->file, to + *count, want, &got, err));
-    *count += got;
-    return IRON_OK;
-}
-
 /* `bytes`: of the tokens; IRON_COUNT_UNKNOWN of compressed ones whose number is not known. */
 static iron_status read_sample(iron__candidate *c, uint64_t bytes, unsigned char *to, size_t *count,
                                iron_error *err) {
-    *count = 0;
+    const uint64_t starts[PARTS] = {0, bytes / 16 * 8, (bytes - PART_BYTES) / 8 * 8};
+
+    *count = bytes < PARTS * PART_BYTES ? (size_t)bytes : PARTS * PART_BYTES;
     if (iron__input_is_pipe(c->file)) /* compressed: only its beginning */
         return iron__input_read(c->file, to, PARTS * PART_BYTES, count, err);
-    if (bytes <= PARTS * PART_BYTES)
-        return read_part(c, 0, to, (size_t)bytes, count, err);
-    IRON_TRY(read_part(c, 0, to, PART_BYTES, count, err));
-    IRON_TRY(read_part(c, bytes / 16 * 8, to, PART_BYTES, count, err));
-    return read_part(c, (bytes - PART_BYTES) / 8 * 8, to, PART_BYTES, count, err);
-}
-
-static void guess_from(iron__candidate *c, const sample *s, bool is_text, iron_sniff_report *r) {
-    bool has_idx = iron__path_has_idx(c->file->path);
-
-    r->is_guess = 1;
-    if (has_idx)
-        iron__format_reason(c, "the .idx file beside it does not begin with MMIDIDX: is it "
-                               "damaged, or not a Megatron index?");
-    iron__format_reason(c, "no header%s: raw tokens from byte 0 on%s",
-                        has_idx ? "" : " and no index beside it",
-                        iron__path_ends(c->file->path, ".npy") ? ", as OLMo writes .npy" : "");
-    r->dtype = guess_dtype(c, s, is_text);
-    if (r->dtype == IRON_DTYPE_NONE)
-        iron__format_reason(c, "give --dtype if you know it");
-    else
-        iron__format_reason(c, "a guess: give --dtype %s if that is right",
-                            iron_dtype_name(r->dtype));
+    if (*count < PARTS * PART_BYTES)
+        return iron__input_read_at(c->file, 0, to, *count, err);
+    for (size_t k = 0; k < PARTS; k++)
+        IRON_TRY(iron__input_read_at(c->file, starts[k], to + k * PART_BYTES, PART_BYTES, err));
+    return IRON_OK;
 }
 
 /* Columns. */
@@ -439,10 +411,10 @@ void iron_sniff_report_deinit(iron_sniff_report *report) {
 /* `bytes` as in read_sample; is_text: it is known to begin with text. */
 static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_sniff_report *r,
                          iron_error *err) {
+    bool has_idx = iron__path_has_idx(c->file->path);
     unsigned char *data = malloc(PARTS * PART_BYTES);
     sample s = {.data = data};
     iron_status status;
-
     if (!data)
         return iron__no_memory(err, "a sample");
     status = read_sample(c, bytes, data, &s.count, err);
@@ -450,8 +422,21 @@ static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_
         bytes = s.count; /* that was all */
     s.file_bytes = bytes == IRON_COUNT_UNKNOWN ? 0 : bytes;
     s.count = s.count >= 8 && iron__input_is_pipe(c->file) ? s.count / 8 * 8 : s.count;
-    if (status == IRON_OK)
-        guess_from(c, &s, is_text, r);
+    if (status == IRON_OK) {
+        r->is_guess = 1;
+        if (has_idx)
+            iron__format_reason(c, "the .idx file beside it does not begin with MMIDIDX: is it "
+                                   "damaged, or not a Megatron index?");
+        iron__format_reason(c, "no header%s: raw tokens from byte 0 on%s",
+                            has_idx ? "" : " and no index beside it",
+                            iron__path_ends(c->file->path, ".npy") ? ", as OLMo writes .npy" : "");
+        r->dtype = guess_dtype(c, &s, is_text);
+        if (r->dtype == IRON_DTYPE_NONE)
+            iron__format_reason(c, "give --dtype if you know it");
+        else
+            iron__format_reason(c, "a guess: give --dtype %s if that is right",
+                                iron_dtype_name(r->dtype));
+    }
     if (bytes == 0)
         r->tokens = 0;
     else if (bytes != IRON_COUNT_UNKNOWN && r->dtype != IRON_DTYPE_NONE)
@@ -525,8 +510,7 @@ iron_status iron_sniff(const char *path, const char *column, iron_sniff_report *
     iron__input_identity id;
     iron_status status;
 
-    IRON_FAIL_IF(!report || report->struct_size != sizeof *report, err, IRON_E_ARG,
-                 "iron_sniff_report.struct_size is not %zu; set it to sizeof", sizeof *report);
+    IRON_TRY(iron__struct_check(report, sizeof *report, "iron_sniff_report", err));
     *report = (iron_sniff_report){.struct_size = sizeof *report,
                                   .bytes = IRON_COUNT_UNKNOWN,
                                   .tokens = IRON_COUNT_UNKNOWN,

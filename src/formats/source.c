@@ -122,27 +122,6 @@ static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
     return status;
 }
 
-/* Examines all files and adds up their tokens. */
-static iron_status examine_all(iron_source *s, iron_error *err) {
-    size_t stdins = 0;
-
-    s->layouts = calloc(s->files.count + 1, sizeof *s->layouts);
-    s->identities = calloc(s->files.count + 1, sizeof *s->identities);
-    if (!s->layouts || !s->identities)
-        return iron__no_memory(err, "a list of files");
-    for (size_t k = 0; k < s->files.count; k++) {
-        stdins += iron__path_is_stdin(s->files.paths[k]);
-        IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
-                     "standard input (-) is named twice; name it once");
-        IRON_TRY(examine_file(s, k, err));
-        if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
-            s->tokens = IRON_COUNT_UNKNOWN;
-        else if (s->tokens != IRON_COUNT_UNKNOWN)
-            s->tokens += s->layouts[k].tokens;
-    }
-    return IRON_OK;
-}
-
 /* Opens a regular file to read its tokens in any order. */
 static iron_status open_again(const iron_source *s, size_t index, iron__input *in,
                               iron_error *err) {
@@ -191,33 +170,12 @@ static uint64_t block_size(void *context, uint64_t index) {
     return iron__frames_block_bytes(l->frames, index);
 }
 
-/* Counts the blocks of all files. */
-static iron_status count_blocks(iron_source *s, iron_error *err) {
-    uint64_t count = 0;
-
-    s->bases = calloc(s->files.count + 1, sizeof *s->bases);
-    if (!s->bases)
-        return iron__no_memory(err, "a list of files");
-    for (size_t k = 0; k < s->files.count; k++) {
-        const iron__format_layout *l = &s->layouts[k];
-
-        s->bases[k] = count;
-        if (l->table)
-            count += l->table->block_count;
-        else if (l->frames)
-            count += iron__frames_block_count(l->frames);
-    }
-    s->owner = (iron__blocks_owner){count, fill_block, block_size, s};
-    return count > 0 ? iron__blocks_create(iron__cpu_threads(), &s->cache, err) : IRON_OK;
-}
-
 static iron__blocks_range blocks_of(const iron_source *s, size_t index) {
     return (iron__blocks_range){s->cache, &s->owner, s->bases[index]};
 }
 
 iron_status iron__source_options_check(const iron_source_options *o, iron_error *err) {
-    IRON_FAIL_IF(!o || o->struct_size != sizeof *o, err, IRON_E_ARG,
-                 "iron_source_options.struct_size is not %zu; set it to sizeof", sizeof *o);
+    IRON_TRY(iron__struct_check(o, sizeof *o, "iron_source_options", err));
     IRON_FAIL_IF(o->path_count == 0, err, IRON_E_ARG,
                  "no input; name files, or - for standard input");
     IRON_FAIL_IF(o->dtype != IRON_DTYPE_NONE && iron_dtype_bytes(o->dtype) == 0, err, IRON_E_ARG,
@@ -237,6 +195,9 @@ static bool is_seekable(const iron_source *s) {
 }
 
 static iron_status open_files(iron_source *s, const iron_source_options *o, iron_error *err) {
+    size_t stdins = 0;
+    uint64_t count = 0;
+
     IRON_TRY(iron__format_find(o->format, &s->forced, err));
     s->given = o->dtype;
     s->is_for_raw = o->dtype_is_for_raw != 0;
@@ -247,8 +208,35 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     if (o->column && !(s->column = strdup(o->column)))
         return iron__no_memory(err, "an input");
     IRON_TRY(iron__file_list_fill(&s->files, o, err));
-    IRON_TRY(examine_all(s, err));
-    IRON_TRY(count_blocks(s, err));
+    s->layouts = calloc(s->files.count + 1, sizeof *s->layouts);
+    s->identities = calloc(s->files.count + 1, sizeof *s->identities);
+    if (!s->layouts || !s->identities)
+        return iron__no_memory(err, "a list of files");
+    for (size_t k = 0; k < s->files.count; k++) {
+        stdins += iron__path_is_stdin(s->files.paths[k]);
+        IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
+                     "standard input (-) is named twice; name it once");
+        IRON_TRY(examine_file(s, k, err));
+        if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
+            s->tokens = IRON_COUNT_UNKNOWN;
+        else if (s->tokens != IRON_COUNT_UNKNOWN)
+            s->tokens += s->layouts[k].tokens;
+    }
+    /* the blocks of all files */
+    s->bases = calloc(s->files.count + 1, sizeof *s->bases);
+    if (!s->bases)
+        return iron__no_memory(err, "a list of files");
+    for (size_t k = 0; k < s->files.count; k++) {
+        const iron__format_layout *l = &s->layouts[k];
+
+        s->bases[k] = count;
+        if (l->table)
+            count += l->table->block_count;
+        else if (l->frames)
+            count += iron__frames_block_count(l->frames);
+    }
+    s->owner = (iron__blocks_owner){count, fill_block, block_size, s};
+    IRON_TRY(count > 0 ? iron__blocks_create(iron__cpu_threads(), &s->cache, err) : IRON_OK);
     s->is_seekable = is_seekable(s);
     if (s->dtype != IRON_DTYPE_NONE)
         return IRON_OK;
@@ -642,24 +630,12 @@ iron_status iron__source_check_unchanged(const iron_source *source, iron_error *
     return IRON_OK;
 }
 
-/* Hashes `bytes` bytes of the file from `from` on; they must exist. */
-static iron_status add_bytes(iron__input *file, uint64_t from, size_t bytes, uint64_t *hash,
-                             iron_error *err) {
-    unsigned char data[2 * IRON_SAMPLE_BYTES];
-    size_t got = 0;
-
-    file->offset = from;
-    IRON_TRY(iron__input_read(file, data, bytes, &got, err));
-    if (got < bytes)
-        IRON_TRY(iron__input_check_end(file, err));
-    *hash = iron__fnv(*hash, data, got);
-    return IRON_OK;
-}
-
 iron_status iron__source_sample(const iron_source *source, size_t index, uint64_t *sample,
                                 bool *is_there, iron_error *err) {
     uint64_t bytes = source->identities[index].bytes;
     iron__input file = {.path = source->files.paths[index], .bytes = bytes, .fd = -1};
+    unsigned char data[2 * IRON_SAMPLE_BYTES];
+    size_t end = bytes <= sizeof data ? 0 : IRON_SAMPLE_BYTES, begin = end ? end : (size_t)bytes;
     iron_status status;
 
     *sample = IRON_FNV_START;
@@ -668,13 +644,11 @@ iron_status iron__source_sample(const iron_source *source, size_t index, uint64_
     if (!*is_there)
         return IRON_OK;
     IRON_TRY(iron__input_open(&file, err));
-    if (bytes <= 2 * (uint64_t)IRON_SAMPLE_BYTES) {
-        status = add_bytes(&file, 0, (size_t)bytes, sample, err);
-    } else {
-        status = add_bytes(&file, 0, IRON_SAMPLE_BYTES, sample, err);
-        if (status == IRON_OK)
-            status = add_bytes(&file, bytes - IRON_SAMPLE_BYTES, IRON_SAMPLE_BYTES, sample, err);
-    }
+    status = iron__input_read_at(&file, 0, data, begin, err);
+    if (status == IRON_OK)
+        status = iron__input_read_at(&file, bytes - end, data + begin, end, err);
+    if (status == IRON_OK)
+        *sample = iron__fnv(*sample, data, begin + end);
     iron__input_close(&file);
     return status;
 }

@@ -144,7 +144,7 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
 typedef struct iron__file_list {
     char **paths;
     size_t count, capacity;
-    const iron_source_options *options; /* borrowed; may be NULL */
+    const iron_source_options *options; /* borrowed while it is filled; else NULL */
 } iron__file_list;
 
 /* Adds all paths of the options. */

@@ -7,6 +7,7 @@
 
 #include "core/array.h"
 #include "core/fail.h"
+#include "core/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -44,12 +45,8 @@ void iron__table_destroy(iron__table *table) {
 
 iron_status iron__table_add_block(iron__table *table, const iron__table_block *block,
                                   iron_error *err) {
-    iron__table_block *blocks =
-        iron__array_grow(table->blocks, table->block_count, &table->block_capacity, sizeof *blocks);
-
-    if (!blocks)
+    if (!IRON_ARRAY_GROW(&table->blocks, table->block_count, &table->block_capacity))
         return iron__no_memory(err, "a table");
-    table->blocks = blocks;
     table->blocks[table->block_count++] = *block;
     return IRON_OK;
 }
@@ -165,21 +162,6 @@ iron_status iron__table_refuse_null(const char *name, const char *column, uint64
 
 /* The column. */
 
-/* " 'a' (int32), 'b' (string)", as many as there is room for. */
-static void list_columns(const iron__table_column *columns, size_t count, char *text, size_t room) {
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (size_t k = 0; k < count && used < room; k++) {
-        int length = snprintf(text + used, room - used, "%s%.40s (%s)", k ? ", " : "",
-                              columns[k].name, columns[k].type);
-
-        used += length > 0 ? (size_t)length : 0;
-    }
-    if (used >= room)
-        memcpy(text + room - 4, "...", 4);
-}
-
 void iron__table_columns_free(iron__table_column *columns, size_t count) {
     for (size_t k = 0; k < count; k++)
         free(columns[k].name);
@@ -197,10 +179,13 @@ bool iron__table_is_usual(const char *name) {
 
 iron_status iron__table_choose(const iron__table_column *columns, size_t count, const char *wanted,
                                const char *name, size_t *index, iron_error *err) {
+    char text[120] = "", item[128];
     size_t found = 0;
-    char text[120];
 
-    list_columns(columns, count, text, sizeof text);
+    for (size_t k = 0; k < count; k++) {
+        snprintf(item, sizeof item, "%.40s (%s)", columns[k].name, columns[k].type);
+        iron__append_item(text, sizeof text, item);
+    }
     for (size_t k = 0; wanted && k < count; k++)
         if (strcmp(columns[k].name, wanted) == 0) {
             *index = k;

@@ -60,7 +60,6 @@ typedef struct iron__gpu_info {
     bool is_gpu;     /* false: an OpenCL device that is a CPU or an accelerator */
     uint32_t units;  /* multiprocessors, compute units */
     uint32_t group_threads_max;
-    uint32_t subgroup; /* threads that execute in lockstep; 1: unknown */
     uint64_t local_bytes_max;
     uint64_t memory_bytes;
     uint64_t cache_bytes; /* last level; 0: unknown */
@@ -77,11 +76,13 @@ typedef struct iron__gpu_info {
     char lacks[IRON_GPU_STRATEGIES][96];
 } iron__gpu_info;
 
-/* Current clocks and temperature. A value the driver does not report is 0. */
+/* Current clocks, temperature, and the energy taken so far. A value the driver does not report is
+ * 0. */
 typedef struct iron__gpu_clocks {
-    uint32_t core_mhz, memory_mhz, core_max_mhz, temperature_c, power_w;
-    bool is_throttled; /* slowed down by heat or by the power supply */
-    char reasons[96];  /* why it is below its maximum clock: "idle, power cap"; "": no reason */
+    uint32_t core_mhz, memory_mhz, celsius;
+    uint64_t energy_mj; /* millijoules */
+    bool is_throttled;  /* slowed down by heat or by the power supply */
+    char reasons[96];   /* why it is below its maximum clock: "idle, power cap"; "": no reason */
 } iron__gpu_clocks;
 
 /* Kernels as embedded by the build. */
@@ -92,6 +93,9 @@ typedef struct iron__gpu_image {
     /* Maximum registers per thread for compilers that only accept one limit for the whole source
      * (NVIDIA's OpenCL); 0: no limit. CUDA kernels set it individually (K_KERNEL_DENSE). */
     uint32_t registers_max;
+    /* A user's: its source is in the backend's own language, and what the compiler says about it
+     * goes to standard error. */
+    bool is_users;
 } iron__gpu_image;
 
 /* Declares the symbols that cmake/Kernels.cmake generates for a program. The machine code is empty
@@ -104,7 +108,7 @@ typedef struct iron__gpu_image {
 #define IRON_GPU_IMAGE_LIMITED(program, registers)                                                 \
     {                                                                                              \
 #program, iron__##program##_kernels_text, iron__##program##_kernels_code,                  \
-            iron__##program##_kernels_code_end, registers                                          \
+            iron__##program##_kernels_code_end, registers, false                                   \
     }
 
 /* Objects. gpu.c allocates, lists and frees them; a backend fills `native` and releases it, and

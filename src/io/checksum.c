@@ -146,16 +146,6 @@ const char *iron__checksum_package(const char *name) {
     return !a ? NULL : a->family == CRYPTO ? "libssl3" : "libxxhash0";
 }
 
-static bool is_loaded(const algorithm *a) {
-    static pthread_once_t crypto_once = PTHREAD_ONCE_INIT, xxh_once = PTHREAD_ONCE_INIT;
-
-    if (a->family == CRYPTO)
-        pthread_once(&crypto_once, load_crypto);
-    else
-        pthread_once(&xxh_once, load_xxh);
-    return a->family == CRYPTO ? crypto.is_there : has_xxh;
-}
-
 /* libcrypto may be configured not to compute some: md5 in FIPS mode. */
 static bool start(iron__checksum *sum) {
     family f = sum->algorithm->family;
@@ -175,10 +165,15 @@ static bool start(iron__checksum *sum) {
 iron_status iron__checksum_create(const char *name, iron__checksum **out, iron_error *err) {
     const algorithm *a = algorithm_of(name);
     iron__checksum *sum;
+    static pthread_once_t crypto_once = PTHREAD_ONCE_INIT, xxh_once = PTHREAD_ONCE_INIT;
 
     *out = NULL;
     IRON_FAIL_IF(!a, err, IRON_E_UNSUPPORTED, "the checksum '%.40s' is not known", name);
-    IRON_FAIL_IF(!is_loaded(a), err, IRON_E_UNSUPPORTED,
+    if (a->family == CRYPTO)
+        pthread_once(&crypto_once, load_crypto);
+    else
+        pthread_once(&xxh_once, load_xxh);
+    IRON_FAIL_IF(!(a->family == CRYPTO ? crypto.is_there : has_xxh), err, IRON_E_UNSUPPORTED,
                  "the checksum %s needs the package %s, which is not installed", name,
                  iron__checksum_package(name));
     sum = calloc(1, sizeof *sum);

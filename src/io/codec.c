@@ -360,21 +360,6 @@ static bool xz_begin(iron__decompression *d) {
 
 static void xz_destroy(iron__decompression *d) { lzma.end(&d->lzma); }
 
-static iron_status xz_fail(const iron__decompression *d, int result, iron_error *err) {
-    if (result == XZ_MEM_ERROR)
-        return iron__no_memory(err, d->name);
-    IRON_FAIL_IF(result == XZ_MEMLIMIT_ERROR, err, IRON_E_UNSUPPORTED,
-                 "%.120s needs %" PRIu64 " bytes of memory to be decompressed, more than %" PRIu64
-                 "; decompress it first, with xz -d",
-                 d->name, lzma.memory(&d->lzma), XZ_MEMORY_BYTES_MAX);
-    IRON_FAIL_IF(result == XZ_UNSUPPORTED_CHECK || result == XZ_OPTIONS_ERROR, err,
-                 IRON_E_UNSUPPORTED,
-                 "%.120s uses %s that liblzma.so.5 does not know, after byte %" PRIu64
-                 "; install a newer liblzma5, or decompress it first",
-                 d->name, result == XZ_OPTIONS_ERROR ? "an option of xz" : "a check", d->at);
-    return damaged(d, result == XZ_FORMAT_ERROR ? "not an xz stream" : "corrupt data", err);
-}
-
 static iron_status xz_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
                           iron_error *err) {
     lzma_stream_abi *s = &d->lzma;
@@ -387,9 +372,20 @@ static iron_status xz_run(iron__decompression *d, iron__codec_buffers *b, bool *
     result = lzma.run(s, XZ_RUN);
     advance(d, b, b->from_count - s->avail_in, b->room - s->avail_out);
     *has_ended = result == XZ_STREAM_END;
-    if (result != XZ_OK && result != XZ_STREAM_END && result != XZ_BUF_ERROR)
-        return xz_fail(d, result, err);
-    return IRON_OK;
+    if (result == XZ_OK || result == XZ_STREAM_END || result == XZ_BUF_ERROR)
+        return IRON_OK;
+    if (result == XZ_MEM_ERROR)
+        return iron__no_memory(err, d->name);
+    IRON_FAIL_IF(result == XZ_MEMLIMIT_ERROR, err, IRON_E_UNSUPPORTED,
+                 "%.120s needs %" PRIu64 " bytes of memory to be decompressed, more than %" PRIu64
+                 "; decompress it first, with xz -d",
+                 d->name, lzma.memory(s), XZ_MEMORY_BYTES_MAX);
+    IRON_FAIL_IF(result == XZ_UNSUPPORTED_CHECK || result == XZ_OPTIONS_ERROR, err,
+                 IRON_E_UNSUPPORTED,
+                 "%.120s uses %s that liblzma.so.5 does not know, after byte %" PRIu64
+                 "; install a newer liblzma5, or decompress it first",
+                 d->name, result == XZ_OPTIONS_ERROR ? "an option of xz" : "a check", d->at);
+    return damaged(d, result == XZ_FORMAT_ERROR ? "not an xz stream" : "corrupt data", err);
 }
 
 /* lz4 */
@@ -514,48 +510,18 @@ static iron_status lz4_run(iron__decompression *d, iron__codec_buffers *b, bool 
 }
 
 static const codec_row rows[IRON_CODEC_COUNT] = {
-    [IRON_CODEC_NONE] = {.name = "none", .library = "", .package = ""},
-    [IRON_CODEC_ZSTD] = {.name = "zstd",
-                         .library = "libzstd.so.1",
-                         .package = "libzstd1",
-                         .unit = "frame",
-                         .create = zstd_create,
-                         .destroy = zstd_destroy,
-                         .run = zstd_run},
-    [IRON_CODEC_GZIP] = {.name = "gzip",
-                         .library = "libz.so.1",
-                         .package = "zlib1g",
-                         .unit = "member",
-                         .padding_multiple = 1,
-                         .is_last_if_padded = true,
-                         .create = gzip_create,
-                         .begin = gzip_begin,
-                         .destroy = gzip_destroy,
-                         .run = gzip_run},
-    [IRON_CODEC_XZ] = {.name = "xz",
-                       .library = "liblzma.so.5",
-                       .package = "liblzma5",
-                       .unit = "stream",
-                       .padding_multiple = 4,
-                       .begin = xz_begin,
-                       .destroy = xz_destroy,
-                       .run = xz_run},
-    [IRON_CODEC_LZ4] = {.name = "lz4",
-                        .library = "liblz4.so.1",
-                        .package = "liblz4-1",
-                        .unit = "frame",
-                        .create = lz4_create,
-                        .begin = lz4_begin,
-                        .destroy = lz4_destroy,
-                        .run = lz4_run},
-    [IRON_CODEC_LZ4_RAW] = {.name = "lz4_raw",
-                            .library = "liblz4.so.1",
-                            .package = "liblz4-1",
-                            .unit = "block"},
-    [IRON_CODEC_SNAPPY] = {.name = "snappy",
-                           .library = "libsnappy.so.1",
-                           .package = "libsnappy1v5",
-                           .unit = "block"},
+    [IRON_CODEC_NONE] = {"none", "", "", .run = NULL},
+    [IRON_CODEC_ZSTD] = {"zstd", "libzstd.so.1", "libzstd1", "frame", .create = zstd_create,
+                         .destroy = zstd_destroy, .run = zstd_run},
+    [IRON_CODEC_GZIP] = {"gzip", "libz.so.1", "zlib1g", "member", .padding_multiple = 1,
+                         .is_last_if_padded = true, .create = gzip_create, .begin = gzip_begin,
+                         .destroy = gzip_destroy, .run = gzip_run},
+    [IRON_CODEC_XZ] = {"xz", "liblzma.so.5", "liblzma5", "stream", .padding_multiple = 4,
+                       .begin = xz_begin, .destroy = xz_destroy, .run = xz_run},
+    [IRON_CODEC_LZ4] = {"lz4", "liblz4.so.1", "liblz4-1", "frame", .create = lz4_create,
+                        .begin = lz4_begin, .destroy = lz4_destroy, .run = lz4_run},
+    [IRON_CODEC_LZ4_RAW] = {"lz4_raw", "liblz4.so.1", "liblz4-1", "block", .run = NULL},
+    [IRON_CODEC_SNAPPY] = {"snappy", "libsnappy.so.1", "libsnappy1v5", "block", .run = NULL},
 };
 
 const char *iron__codec_name(iron__codec codec) { return rows[codec].name; }
@@ -629,8 +595,7 @@ static const iron__codec listed[] = {IRON_CODEC_ZSTD, IRON_CODEC_GZIP, IRON_CODE
 size_t iron_codec_count(void) { return sizeof listed / sizeof listed[0]; }
 
 iron_status iron_codec_at(size_t index, iron_library_info *info, iron_error *err) {
-    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
-                 "iron_library_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    IRON_TRY(iron__struct_check(info, sizeof *info, "iron_library_info", err));
     IRON_FAIL_IF(index >= iron_codec_count(), err, IRON_E_ARG,
                  "codec %zu does not exist; there are %zu", index, iron_codec_count());
     *info = (iron_library_info){
@@ -724,19 +689,6 @@ static iron_status begin_frame(iron__decompression *d, iron__codec_buffers *b, i
     return IRON_OK;
 }
 
-/* Remembers the first bytes of a frame: a library need not consume them before it fails. */
-static void keep_head(iron__decompression *d, const iron__codec_buffers *b) {
-    uint64_t have = d->at - d->frame_at;
-    size_t room, count;
-
-    if (have >= sizeof d->head)
-        return;
-    room = sizeof d->head - (size_t)have;
-    count = b->from_count < room ? b->from_count : room;
-    if (count > 0)
-        memcpy(d->head + have, b->from, count);
-}
-
 iron_status iron__decompression_run(iron__decompression *d, iron__codec_buffers *buffers,
                                     iron_error *err) {
     iron__codec_buffers *b = buffers;
@@ -749,7 +701,9 @@ iron_status iron__decompression_run(iron__decompression *d, iron__codec_buffers 
             IRON_TRY(begin_frame(d, b, err));
         if (!d->is_inside)
             break;
-        keep_head(d, b);
+        /* the first bytes of a frame: a library need not consume them before it fails */
+        for (size_t k = 0; k < b->from_count && d->at - d->frame_at + k < sizeof d->head; k++)
+            d->head[d->at - d->frame_at + k] = b->from[k];
         count = b->from_count;
         room = b->room;
         IRON_TRY(d->row->run(d, b, &has_ended, err));
@@ -891,35 +845,29 @@ static iron_status decompress_snappy(const char *name, const void *from, size_t 
 
 iron_status iron__codec_decompress(iron__codec codec, const char *name, const void *from,
                                    size_t count, void *to, size_t room, iron_error *err) {
-    IRON_TRY(iron__codec_load(codec, name, err));
-    switch (codec) {
-    case IRON_CODEC_ZSTD:
-        return decompress_zstd(name, from, count, to, room, err);
-    case IRON_CODEC_LZ4_RAW:
-        return decompress_lz4_block(name, from, count, to, room, room, err);
-    case IRON_CODEC_SNAPPY:
-        return decompress_snappy(name, from, count, to, room, err);
-    case IRON_CODEC_NONE:
-        if (count != room)
-            return wrong_size(name, "uncompressed", count < room ? "less" : "more", room, err);
-        if (count > 0)
-            memcpy(to, from, count);
-        return IRON_OK;
-    default:
-        return decompress_frames(codec, name, (iron__codec_buffers){from, count, to, room}, false,
-                                 err);
-    }
+    return iron__codec_decompress_start(codec, name, from, count, to, room, room, err);
 }
 
 iron_status iron__codec_decompress_start(iron__codec codec, const char *name, const void *from,
                                          size_t count, void *to, size_t room, size_t wanted,
                                          iron_error *err) {
-    IRON_TRY(iron__codec_load(codec, name, err));
-    if (codec == IRON_CODEC_LZ4_RAW && wanted < room)
-        return decompress_lz4_block(name, from, count, to, room, wanted, err);
     /* A stream costs a window and copies: most of a block is not worth one. */
-    if (!rows[codec].run || wanted > room / 2)
-        return iron__codec_decompress(codec, name, from, count, to, room, err);
-    return decompress_frames(codec, name, (iron__codec_buffers){from, count, to, wanted}, true,
-                             err);
+    bool is_start = rows[codec].run && wanted < room && wanted <= room / 2;
+
+    IRON_TRY(iron__codec_load(codec, name, err));
+    if (codec == IRON_CODEC_ZSTD && !is_start)
+        return decompress_zstd(name, from, count, to, room, err);
+    if (codec == IRON_CODEC_LZ4_RAW)
+        return decompress_lz4_block(name, from, count, to, room, wanted, err);
+    if (codec == IRON_CODEC_SNAPPY)
+        return decompress_snappy(name, from, count, to, room, err);
+    if (codec != IRON_CODEC_NONE)
+        return decompress_frames(codec, name,
+                                 (iron__codec_buffers){from, count, to, is_start ? wanted : room},
+                                 is_start, err);
+    if (count != room)
+        return wrong_size(name, "uncompressed", count < room ? "less" : "more", room, err);
+    if (count > 0)
+        memcpy(to, from, count);
+    return IRON_OK;
 }

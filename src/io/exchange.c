@@ -222,23 +222,6 @@ static iron_status fail_odd(const iron__exchange *x, iron_error *err) {
               x->remote->name, r->range_first, range_start(x));
 }
 
-static bool is_transient(const iron__http_response *r) {
-    switch (r->curl_code) {
-    case IRON_CURLE_COULDNT_RESOLVE_PROXY:
-    case IRON_CURLE_COULDNT_RESOLVE_HOST:
-    case IRON_CURLE_COULDNT_CONNECT:
-    case IRON_CURLE_PARTIAL_FILE:
-    case IRON_CURLE_OPERATION_TIMEDOUT:
-    case IRON_CURLE_SSL_CONNECT_ERROR:
-    case IRON_CURLE_GOT_NOTHING:
-    case IRON_CURLE_SEND_ERROR:
-    case IRON_CURLE_RECV_ERROR:
-        return true;
-    default:
-        return false;
-    }
-}
-
 static bool is_busy(unsigned status) {
     return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 ||
            status == 504;
@@ -258,7 +241,7 @@ static outcome judge_failure(iron__exchange *x, iron_error *err) {
         return FAILED;
     }
     fail_connection(x, err);
-    return is_transient(r) ? RETRY : FAILED;
+    return iron__http_is_transient(r) ? RETRY : FAILED;
 }
 
 /* What the response means. err has the sentence, also for RETRY: it may have been the last try. */

@@ -241,7 +241,7 @@ static part_kind find_bgzf_member(scanner *s, uint64_t at, part *p) {
 
 /* Adds a part to the last group, or as a new one; false: out of memory, or too many. */
 static bool add_part(iron__frames *f, uint64_t at, const part *p) {
-    group *last = f->count ? &f->groups[f->count - 1] : NULL, *groups;
+    group *last = f->count ? &f->groups[f->count - 1] : NULL;
 
     /* blocks of xz stay alone: their sizes must be those of the index, each */
     if (last && f->codec != IRON_CODEC_XZ && last->at + last->stored == at &&
@@ -251,10 +251,8 @@ static bool add_part(iron__frames *f, uint64_t at, const part *p) {
         f->bytes += p->decoded;
         return true;
     }
-    if (f->count == GROUPS_MAX ||
-        !(groups = iron__array_grow(f->groups, f->count, &f->capacity, sizeof *groups)))
+    if (f->count == GROUPS_MAX || !IRON_ARRAY_GROW(&f->groups, f->count, &f->capacity))
         return false;
-    f->groups = groups;
     f->groups[f->count++] = (group){at, p->stored, f->bytes, (uint32_t)p->decoded, p->check};
     f->bytes += p->decoded;
     return true;
@@ -501,18 +499,15 @@ static bool find_xz_stream(scanner *s, uint64_t end, xz_stream *stream) {
 
 /* The streams are found from the end of the file on, and added in their order. */
 static bool find_xz_blocks(scanner *s, iron__frames *f) {
-    xz_stream *streams = NULL, *grown, found;
+    xz_stream *streams = NULL, found = {.start = 0};
     size_t count = 0, capacity = 0;
     bool is_good = true;
 
     for (uint64_t end = s->in->bytes; end > 0 && is_good; end = found.start) {
-        if (!(is_good = count < XZ_STREAMS_MAX && find_xz_stream(s, end, &found)))
-            break;
-        grown = iron__array_grow(streams, count, &capacity, sizeof *streams);
-        if (!(is_good = grown != NULL))
-            break;
-        streams = grown;
-        streams[count++] = found;
+        is_good = count < XZ_STREAMS_MAX && find_xz_stream(s, end, &found) &&
+                  IRON_ARRAY_GROW(&streams, count, &capacity);
+        if (is_good)
+            streams[count++] = found;
     }
     while (is_good && count > 0)
         is_good = load_xz_index(s, f, &streams[--count]);
@@ -667,22 +662,6 @@ static iron_status keep_block(const iron__frames *f, uint64_t index, const atomi
     return status;
 }
 
-static iron_status replay_block(const iron__frames *f, uint64_t index, iron__block *out,
-                                const atomic_bool *stop, iron_error *err) {
-    size_t bytes = replayed_bytes(f, index);
-    iron_status status;
-
-    IRON_TRY(iron__block_reserve(out, bytes, err));
-    pthread_mutex_lock(&f->replay->mutex); /* one thread decompresses at a time */
-    status = keep_block(f, index, stop, err);
-    if (status == IRON_OK) {
-        memcpy(out->data, f->replay->kept[index % f->replay->kept_count].data, bytes);
-        out->bytes = bytes;
-    }
-    pthread_mutex_unlock(&f->replay->mutex);
-    return status;
-}
-
 /* NULL: out of memory. */
 static iron__frames *create(const iron__input *in, iron__codec codec, iron_error *err) {
     iron__frames *f = calloc(1, sizeof *f);
@@ -800,8 +779,20 @@ iron_status iron__frames_decode(const iron__frames *frames, const iron__input *i
     unsigned char *stored;
     char name[124]; /* with the bytes that messages are about */
 
-    if (frames->replay)
-        return replay_block(frames, index, out, in->stop, err);
+    if (frames->replay) {
+        size_t bytes = replayed_bytes(frames, index);
+        iron_status status;
+
+        IRON_TRY(iron__block_reserve(out, bytes, err));
+        pthread_mutex_lock(&frames->replay->mutex); /* one thread decompresses at a time */
+        status = keep_block(frames, index, in->stop, err);
+        if (status == IRON_OK) {
+            memcpy(out->data, frames->replay->kept[index % frames->replay->kept_count].data, bytes);
+            out->bytes = bytes;
+        }
+        pthread_mutex_unlock(&frames->replay->mutex);
+        return status;
+    }
     g = &frames->groups[index];
     /* The compressed bytes go behind the room for the others: a block keeps its memory. */
     out->bytes = 0;

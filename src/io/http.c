@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * http.c: one GET request with libcurl, which is loaded when it is first needed; the few functions
- * and numbers that are used are declared here and in remote_internal.h.
+ * http.c: one request with libcurl, which is loaded when it is first needed; the few functions and
+ * numbers that are used are declared here and in http.h.
  *
  * Requests run on libcurl's multi interface, although there is one at a time: its loop is ours, so
  * that a transfer that nobody wants any more ends within 50 ms, and not when libcurl next looks.
- * HTTP/1.1 is enough: parallel ranges want connections of their own. Bodies are never decoded. A
- * redirect is followed to http and https alone, never from https to http, and libcurl sends user
- * and password to the first host only.
+ * HTTP/1.1 is enough: parallel ranges want connections of their own, and one body at a time needs
+ * no frames. Bodies are never decoded. A redirect is followed to http and https alone, never from
+ * https to http, and libcurl sends user and password to the first host only. A body that is sent
+ * cannot be restarted by libcurl, when a kept connection turns out to be dead: there is no seek
+ * function, and the caller knows what may be sent again.
  */
-#include "io/remote_internal.h"
+#include "io/http.h"
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/number.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +31,10 @@
 
 #define REDIRECTS_MAX      10L
 #define CONNECT_TIMEOUT_MS 10000L
-#define SILENCE_MAX_S      30L /* a transfer without a byte for so long has failed */
+#define SILENCE_MAX_S      30u /* a transfer without a byte for so long has failed */
 #define POLL_MS            50  /* how often a waiting transfer is asked whether it is wanted */
 #define BUFFER_BYTES       (512L * 1024) /* the most that libcurl 7.88 takes */
+#define SEND_BYTES         (2L << 20)    /* the same; 64 KiB are a quarter slower */
 #define ERROR_BODY_MAX     ((size_t)64 * 1024)
 
 typedef size_t (*curl_writer)(char *data, size_t size, size_t count, void *context);
@@ -96,10 +101,10 @@ static iron_status load(curl_functions *curl, iron_error *err) {
     if (!library) {
         const char *reason = dlerror();
 
-        return iron__fail(err, IRON_E_UNSUPPORTED, 0,
-                          "remote files need libcurl: %.120s; install the package libcurl4%s",
-                          reason ? reason : "not found",
-                          named && named[0] ? " or unset IRON_CURL_LIBRARY" : "");
+        return iron__fail(
+            err, IRON_E_UNSUPPORTED, 0,
+            "remote files and iron push need libcurl: %.120s; install the package libcurl4%s",
+            reason ? reason : "not found", named && named[0] ? " or unset IRON_CURL_LIBRARY" : "");
     }
 #define FIND(result, name, parameters)                                                             \
     if (!missing) {                                                                                \
@@ -110,9 +115,11 @@ static iron_status load(curl_functions *curl, iron_error *err) {
     CURL_FUNCTIONS(FIND)
 #undef FIND
     IRON_FAIL_IF(missing, err, IRON_E_UNSUPPORTED,
-                 "remote files need libcurl 7.66 or later, but this one has no %s", missing);
+                 "remote files and iron push need libcurl 7.66 or later, but this one has no %s",
+                 missing);
     IRON_FAIL_IF(curl->curl_global_init(IRON_CURL_GLOBAL_DEFAULT) != IRON_CURLE_OK, err,
-                 IRON_E_UNSUPPORTED, "remote files need libcurl, which cannot be initialised");
+                 IRON_E_UNSUPPORTED,
+                 "remote files and iron push need libcurl, which cannot be initialised");
     return IRON_OK;
 }
 
@@ -121,7 +128,8 @@ static iron_status load(curl_functions *curl, iron_error *err) {
 static iron_status load(curl_functions *curl, iron_error *err) {
     (void)curl;
     IRON_FAIL(err, IRON_E_UNSUPPORTED,
-              "this build of iron reads no remote files; build it without IRON_STATIC_COMMAND");
+              "this build of iron cannot load libcurl, which remote files and iron push need; "
+              "build it without IRON_STATIC_COMMAND");
 }
 
 #endif
@@ -147,8 +155,7 @@ iron_status iron__http_load(iron_error *err) {
 iron_status iron_remote_describe(iron_library_info *info, iron_error *err) {
     bool is_there;
 
-    IRON_FAIL_IF(!info || info->struct_size != sizeof *info, err, IRON_E_ARG,
-                 "iron_library_info.struct_size is not %zu; set it to sizeof", sizeof *info);
+    IRON_TRY(iron__struct_check(info, sizeof *info, "iron_library_info", err));
     is_there = iron__http_load(NULL) == IRON_OK;
     *info = (iron_library_info){
         .struct_size = sizeof *info,
@@ -188,15 +195,11 @@ void iron__http_connection_destroy(iron__http_connection *connection) {
 
 /* A decimal number that takes all of the text; false: it is not one, or too large. */
 static bool read_number(const char *text, size_t length, uint64_t *out) {
-    uint64_t value = 0;
+    const char *end = text + length;
+    uint64_t value;
 
-    if (length == 0 || length > 19)
+    if (length > 19 || !iron__read_digits(&text, end, 10, &value) || text != end)
         return false;
-    for (size_t k = 0; k < length; k++) {
-        if (text[k] < '0' || text[k] > '9')
-            return false;
-        value = value * 10 + (uint64_t)(text[k] - '0');
-    }
     *out = value;
     return true;
 }
@@ -289,6 +292,7 @@ typedef struct transfer {
     const iron__http_request *request;
     iron__http_response *response;
     size_t error_bytes;
+    uint64_t sent_bytes;
 } transfer;
 
 static size_t take_header(char *data, size_t size, size_t count, void *context) {
@@ -303,7 +307,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
     iron__http_response *r = run->response;
     size_t bytes = size * count, room = sizeof r->message - 1 - r->message_bytes;
 
-    if (r->status >= 200 && r->status < 300) {
+    if ((r->status >= 200 && r->status < 300) || run->request->wants_errors) {
         if (run->request->body(run->request->context, r, data, bytes))
             return bytes;
         r->is_stopped = true;
@@ -319,11 +323,29 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
     return run->error_bytes <= ERROR_BODY_MAX ? bytes : bytes + 1;
 }
 
+static size_t give_body(char *to, size_t size, size_t count, void *context) {
+    transfer *run = context;
+    uint64_t left = run->request->send_bytes - run->sent_bytes;
+    size_t some = size * count;
+
+    if (some > left)
+        some = (size_t)left;
+    if (some > 0)
+        some = run->request->send(run->request->context, to, some);
+    run->sent_bytes += some;
+    return some > 0 || left == 0 ? some : IRON_CURL_READFUNC_ABORT;
+}
+
 /* Where certificates are found if not in the system's place. */
-static void set_certificates(void *easy) {
+static void set_certificates(void *easy, const char *ca_file) {
     static const char *const names[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"};
     const char *folder = secure_getenv("SSL_CERT_DIR");
 
+    if (ca_file) {
+        loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAINFO, ca_file);
+        loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAPATH, (char *)NULL);
+        return;
+    }
     for (unsigned k = 0; k < 3; k++) {
         const char *file = secure_getenv(names[k]);
 
@@ -340,14 +362,17 @@ static void *set_options(void *easy, const iron__http_request *request, transfer
     int (*set)(void *, int, ...) = loaded.curl.curl_easy_setopt;
     long both = IRON_CURLPROTO_HTTP | IRON_CURLPROTO_HTTPS;
     bool is_secure = strncmp(request->url, "https://", 8) == 0;
-    curl_writer header = take_header, body = take_body;
+    curl_writer header = take_header, body = take_body, send = give_body;
+    unsigned silence = request->silence_max ? request->silence_max : SILENCE_MAX_S;
+    char agent[64]; /* libcurl copies it */
     void *lines = NULL;
 
     loaded.curl.curl_easy_reset(easy); /* keeps sockets and sessions */
     set(easy, IRON_CURLOPT_URL, request->url);
     set(easy, IRON_CURLOPT_PATH_AS_IS, 1L);
     set(easy, IRON_CURLOPT_NOSIGNAL, 1L);
-    set(easy, IRON_CURLOPT_USERAGENT, "iron");
+    snprintf(agent, sizeof agent, "iron/%s", iron_version());
+    set(easy, IRON_CURLOPT_USERAGENT, agent);
     set(easy, IRON_CURLOPT_HTTP_VERSION, (long)IRON_CURL_HTTP_VERSION_1_1);
     set(easy, IRON_CURLOPT_PROTOCOLS, both);
     set(easy, IRON_CURLOPT_REDIR_PROTOCOLS, is_secure ? (long)IRON_CURLPROTO_HTTPS : both);
@@ -355,18 +380,28 @@ static void *set_options(void *easy, const iron__http_request *request, transfer
     set(easy, IRON_CURLOPT_MAXREDIRS, REDIRECTS_MAX);
     set(easy, IRON_CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     set(easy, IRON_CURLOPT_LOW_SPEED_LIMIT, 1L);
-    set(easy, IRON_CURLOPT_LOW_SPEED_TIME, SILENCE_MAX_S);
+    set(easy, IRON_CURLOPT_LOW_SPEED_TIME, (long)silence);
+    set(easy, IRON_CURLOPT_TIMEOUT_MS, 1000L * request->seconds);
     set(easy, IRON_CURLOPT_BUFFERSIZE, BUFFER_BYTES);
     set(easy, IRON_CURLOPT_ERRORBUFFER, run->response->curl_text);
     set(easy, IRON_CURLOPT_HEADERFUNCTION, header);
     set(easy, IRON_CURLOPT_HEADERDATA, run);
     set(easy, IRON_CURLOPT_WRITEFUNCTION, body);
     set(easy, IRON_CURLOPT_WRITEDATA, run);
+    if (request->send) {
+        set(easy, IRON_CURLOPT_POST, 1L);
+        set(easy, IRON_CURLOPT_POSTFIELDSIZE_LARGE, (int64_t)request->send_bytes);
+        set(easy, IRON_CURLOPT_UPLOAD_BUFFERSIZE, SEND_BYTES);
+        set(easy, IRON_CURLOPT_READFUNCTION, send);
+        set(easy, IRON_CURLOPT_READDATA, run);
+    }
+    if (request->is_direct)
+        set(easy, IRON_CURLOPT_NOPROXY, "*");
     if (request->user)
         set(easy, IRON_CURLOPT_USERNAME, request->user);
     if (request->password)
         set(easy, IRON_CURLOPT_PASSWORD, request->password);
-    set_certificates(easy);
+    set_certificates(easy, request->ca_file);
     for (unsigned k = 0; k < request->line_count; k++) {
         void *longer = loaded.curl.curl_slist_append(lines, request->lines[k]);
 
@@ -394,17 +429,6 @@ static int drive(iron__http_connection *connection, const iron__http_request *re
         if (message->kind == IRON_CURLMSG_DONE)
             code = message->data.result;
     return code >= 0 ? code : IRON_CURLE_RECV_ERROR;
-}
-
-/* Writing to a TLS socket that the server has closed raises SIGPIPE in some libraries. */
-static bool block_sigpipe(sigset_t *before) {
-    sigset_t pipe, pending;
-
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    sigpending(&pending);
-    pthread_sigmask(SIG_BLOCK, &pipe, before);
-    return sigismember(&pending, SIGPIPE) == 1;
 }
 
 static void restore_sigpipe(const sigset_t *before, bool was_pending) {
@@ -437,13 +461,20 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
     transfer run = {.request = request, .response = response};
     void *lines, *easy = connection->easy;
     char *url = NULL;
+    int64_t retry_after_s = 0;
     long redirects = 0;
     sigset_t before;
     bool was_pending;
+    sigset_t pipe, pending;
 
     *response = (iron__http_response){.status = 0};
     begin_response(response, "", 0);
-    was_pending = block_sigpipe(&before);
+    /* Writing to a TLS socket that the server has closed raises SIGPIPE in some libraries. */
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    was_pending = sigismember(&pending, SIGPIPE) == 1;
     lines = set_options(easy, request, &run);
     if (loaded.curl.curl_multi_add_handle(connection->multi, easy) != 0) {
         response->curl_code = IRON_CURLE_RECV_ERROR;
@@ -455,6 +486,9 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
         loaded.curl.curl_easy_getinfo(easy, IRON_CURLINFO_EFFECTIVE_URL, &url);
         if (redirects > 0 && url)
             response->redirected = strdup(url);
+        loaded.curl.curl_easy_getinfo(easy, IRON_CURLINFO_RETRY_AFTER, &retry_after_s);
+        if (retry_after_s > 0) /* also of a date */
+            response->retry_after_s = (uint64_t)retry_after_s;
         loaded.curl.curl_multi_remove_handle(connection->multi, easy);
     }
     if (response->curl_code > 0 && response->curl_text[0] == '\0')
@@ -464,4 +498,22 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
     loaded.curl.curl_easy_reset(easy); /* it must not refer to `response` and `lines` any more */
     loaded.curl.curl_slist_free_all(lines);
     restore_sigpipe(&before, was_pending);
+}
+
+bool iron__http_is_transient(const iron__http_response *r) {
+    switch (r->curl_code) {
+    case IRON_CURLE_COULDNT_RESOLVE_PROXY:
+    case IRON_CURLE_COULDNT_RESOLVE_HOST:
+    case IRON_CURLE_COULDNT_CONNECT:
+    case IRON_CURLE_PARTIAL_FILE:
+    case IRON_CURLE_OPERATION_TIMEDOUT:
+    case IRON_CURLE_SSL_CONNECT_ERROR:
+    case IRON_CURLE_GOT_NOTHING:
+    case IRON_CURLE_SEND_ERROR:
+    case IRON_CURLE_RECV_ERROR:
+    case IRON_CURLE_SEND_FAIL_REWIND:
+        return true;
+    default:
+        return false;
+    }
 }

@@ -206,37 +206,33 @@ static iron_status refill(const iron__input *in, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status read_decompressed(const iron__input *in, void *to, size_t want, size_t *got,
-                                     iron_error *err) {
-    decompression *d = in->decompression;
-
-    d->buffers.to = to;
-    d->buffers.room = want;
-    for (;;) {
-        size_t before = d->buffers.room, left = d->buffers.from_count;
-
-        IRON_FAIL_IF(in->stop && atomic_load(in->stop), err, IRON_E_CANCELLED,
-                     "reading was cancelled");
-        IRON_TRY(iron__decompression_run(d->codec, &d->buffers, err));
-        *got = want - d->buffers.room;
-        if (d->buffers.room == 0)
-            return IRON_OK;
-        if (d->buffers.room < before || d->buffers.from_count < left)
-            continue;
-        if (d->has_ended)
-            return iron__decompression_finish(d->codec, err);
-        IRON_TRY(refill(in, err));
-    }
-}
-
 /* Reads up to `want` bytes from byte `at` of the input; changes only the state of a pipe. */
 static iron_status read_from(const iron__input *in, uint64_t at, void *to, size_t want, size_t *got,
                              iron_error *err) {
     *got = 0;
     if (want == 0)
         return IRON_OK;
-    if (in->decompression)
-        return read_decompressed(in, to, want, got, err);
+    if (in->decompression) {
+        decompression *d = in->decompression;
+
+        d->buffers.to = to;
+        d->buffers.room = want;
+        for (;;) {
+            size_t before = d->buffers.room, left = d->buffers.from_count;
+
+            IRON_FAIL_IF(in->stop && atomic_load(in->stop), err, IRON_E_CANCELLED,
+                         "reading was cancelled");
+            IRON_TRY(iron__decompression_run(d->codec, &d->buffers, err));
+            *got = want - d->buffers.room;
+            if (d->buffers.room == 0)
+                return IRON_OK;
+            if (d->buffers.room < before || d->buffers.from_count < left)
+                continue;
+            if (d->has_ended)
+                return iron__decompression_finish(d->codec, err);
+            IRON_TRY(refill(in, err));
+        }
+    }
     return read_stored(in, iron__input_is_pipe(in), false, at, to, want, got, err);
 }
 

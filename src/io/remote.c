@@ -290,15 +290,6 @@ no_memory:
     return IRON_E_NOMEM;
 }
 
-static void remove_remote(iron__remote *remote) {
-    iron__remote **at = &all.remotes;
-
-    while (*at != remote)
-        at = &(*at)->next;
-    *at = remote->next;
-    destroy_remote(remote);
-}
-
 /* Finds the object, or adds one that this thread has to open. Waits while another thread opens it.
  * With all.mutex held. */
 static iron_status find_remote(const char *name, iron__remote **out, iron_error *err) {
@@ -342,8 +333,14 @@ iron_status iron__remote_open(const char *address, iron__remote **out, iron_erro
         status = ask(remote, err);
         pthread_mutex_lock(&all.mutex);
         remote->is_ready = status == IRON_OK;
-        if (status != IRON_OK)
-            remove_remote(remote);
+        if (status != IRON_OK) {
+            iron__remote **at = &all.remotes;
+
+            while (*at != remote)
+                at = &(*at)->next;
+            *at = remote->next;
+            destroy_remote(remote);
+        }
         pthread_cond_broadcast(&all.opened);
     }
     pthread_mutex_unlock(&all.mutex);

@@ -260,34 +260,30 @@ static bool is_block_wanted(void *context) {
     return is_wanted;
 }
 
-static void fetch(block *b) {
-    iron__exchange x = {.remote = b->remote,
-                        .kind = IRON_EXCHANGE_RANGE,
-                        .at = b->at,
-                        .to = b->data,
-                        .room = (size_t)b->bytes,
-                        .is_wanted = is_block_wanted,
-                        .context = b};
-    iron_status status;
-
-    b->state = FETCHING;
-    cache.queued--;
-    pthread_mutex_unlock(&cache_mutex);
-    status = iron__exchange_run(&x, &b->error);
-    pthread_mutex_lock(&cache_mutex);
-    b->state = status == IRON_OK ? READY : BROKEN;
-    if (b->state == BROKEN && b->waiters == 0)
-        free_block(b); /* it was to be read ahead; a reader who needs it will try again */
-    pthread_cond_broadcast(&cache_done);
-}
-
 static void *fetch_main(void *argument) {
     pthread_mutex_lock(&cache_mutex);
     while (!atomic_load(&cache.is_ending)) {
         block *b = next_block();
 
         if (b) {
-            fetch(b);
+            iron__exchange x = {.remote = b->remote,
+                                .kind = IRON_EXCHANGE_RANGE,
+                                .at = b->at,
+                                .to = b->data,
+                                .room = (size_t)b->bytes,
+                                .is_wanted = is_block_wanted,
+                                .context = b};
+            iron_status status;
+
+            b->state = FETCHING;
+            cache.queued--;
+            pthread_mutex_unlock(&cache_mutex);
+            status = iron__exchange_run(&x, &b->error);
+            pthread_mutex_lock(&cache_mutex);
+            b->state = status == IRON_OK ? READY : BROKEN;
+            if (b->state == BROKEN && b->waiters == 0)
+                free_block(b); /* it was to be read ahead; a reader who needs it will try again */
+            pthread_cond_broadcast(&cache_done);
         } else {
             cache.idle++;
             pthread_cond_wait(&cache_work, &cache_mutex);

@@ -360,31 +360,10 @@ static bool is_one_line(const char *text) {
     return true;
 }
 
-static iron_status check_access(const iron__s3_access *access, iron_error *err) {
-    const char *endpoint = access->endpoint;
-
-    IRON_FAIL_IF(!is_one_line(access->key) || !is_one_line(access->secret) ||
-                     !is_one_line(access->token) || !is_one_line(access->region) ||
-                     !is_one_line(endpoint),
-                 err, IRON_E_ARG,
-                 "the AWS keys, region or endpoint contain a control character; check AWS_*");
-    IRON_FAIL_IF(endpoint && strncmp(endpoint, "http://", 7) != 0 &&
-                     strncmp(endpoint, "https://", 8) != 0,
-                 err, IRON_E_ARG,
-                 "the S3 endpoint must begin with http:// or https://; check "
-                 "AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL");
-    IRON_FAIL_IF(endpoint && strpbrk(endpoint, "@?#"), err, IRON_E_ARG,
-                 "the S3 endpoint must be scheme, host and port, perhaps a path; check "
-                 "AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL");
-    IRON_FAIL_IF(strspn(access->region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                        "0123456789-_") != strlen(access->region),
-                 err, IRON_E_ARG, "'%.40s' is not an AWS region; check AWS_REGION", access->region);
-    return IRON_OK;
-}
-
 iron_status iron__s3_access_load(iron__s3_access *access, iron_error *err) {
     const char *named = variable("AWS_PROFILE"), *profile = named ? named : "default";
     bool is_found = false, is_done = true;
+    const char *endpoint;
 
     *access = (iron__s3_access){.key = NULL};
     if (variable("AWS_ACCESS_KEY_ID") && variable("AWS_SECRET_ACCESS_KEY"))
@@ -403,7 +382,24 @@ iron_status iron__s3_access_load(iron__s3_access *access, iron_error *err) {
     IRON_FAIL_IF(named && !access->key && !is_found, err, IRON_E_ARG,
                  "the profile '%.60s' (AWS_PROFILE) is not in the AWS credentials and config files",
                  named);
-    return check_access(access, err);
+    endpoint = access->endpoint;
+    IRON_FAIL_IF(!is_one_line(access->key) || !is_one_line(access->secret) ||
+                     !is_one_line(access->token) || !is_one_line(access->region) ||
+                     !is_one_line(endpoint),
+                 err, IRON_E_ARG,
+                 "the AWS keys, region or endpoint contain a control character; check AWS_*");
+    IRON_FAIL_IF(endpoint && strncmp(endpoint, "http://", 7) != 0 &&
+                     strncmp(endpoint, "https://", 8) != 0,
+                 err, IRON_E_ARG,
+                 "the S3 endpoint must begin with http:// or https://; check "
+                 "AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL");
+    IRON_FAIL_IF(endpoint && strpbrk(endpoint, "@?#"), err, IRON_E_ARG,
+                 "the S3 endpoint must be scheme, host and port, perhaps a path; check "
+                 "AWS_ENDPOINT_URL_S3 and AWS_ENDPOINT_URL");
+    IRON_FAIL_IF(strspn(access->region, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                        "0123456789-_") != strlen(access->region),
+                 err, IRON_E_ARG, "'%.40s' is not an AWS region; check AWS_REGION", access->region);
+    return IRON_OK;
 }
 
 void iron__s3_access_free(iron__s3_access *access) {
@@ -572,13 +568,8 @@ static char *decode_text(span s) {
 }
 
 static bool add_key(iron__s3_page *page, char *key) {
-    char **keys = page->count < OBJECTS_MAX
-                      ? iron__array_grow(page->keys, page->count, &page->room, sizeof *keys)
-                      : NULL;
-
-    if (!keys)
+    if (page->count == OBJECTS_MAX || !IRON_ARRAY_GROW(&page->keys, page->count, &page->room))
         return false;
-    page->keys = keys;
     page->keys[page->count++] = key;
     return true;
 }

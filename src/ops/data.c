@@ -107,19 +107,33 @@ void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uin
                       c->element == IRON_F32 ? fill_f32 : fill_f64, &f);
 }
 
-/* Words that an op makes. */
+/* An input that is made of words or bytes. */
 typedef struct making {
     const iron__op_problem *problem;
     iron__data_word word;
-    uint32_t *data;
+    const iron__op_array *array;
     uint64_t base;
 } making;
 
 static void make_words(void *context, size_t begin, size_t end) {
     const making *m = context;
+    uint32_t *data = m->array->data;
 
     for (size_t k = begin; k < end; k++)
-        m->data[k] = m->word(m->problem, k, iron__data_bits(m->base, k));
+        data[k] = m->word(m->problem, k, iron__data_bits(m->base, k));
+}
+
+/* Elements of u8 and u16, eight bytes at a time. */
+static void make_bytes(void *context, size_t begin, size_t end) {
+    const making *m = context;
+    const iron__op_array *to = m->array;
+
+    for (size_t k = begin; k < end; k++) {
+        uint64_t bits = iron__data_bits(m->base, k);
+        size_t left = to->bytes - k * sizeof bits;
+
+        memcpy((char *)to->data + k * sizeof bits, &bits, left < sizeof bits ? left : sizeof bits);
+    }
 }
 
 static uint32_t random_word(const iron__op_problem *problem, size_t index, uint64_t bits) {
@@ -132,16 +146,57 @@ iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count
                              iron__data_word word, iron_error *err) {
     iron__op_array *array = &p->inputs[p->input_count++];
     size_t stream = p->input_count;
-    making m = {.problem = p, .word = word, .base = iron__data_base(p->c.seed, stream)};
+    making m = {p, word, array, iron__data_base(p->c.seed, stream)};
 
     if (!word && p->c.element == IRON_U32)
         m.word = random_word;
     IRON_TRY(iron__data_take(array, name, count * iron__element_bytes(p->c.element), err));
-    m.data = array->data;
     if (m.word)
         iron__data_pieces(p->pool, count, make_words, &m);
+    else if (p->c.element == IRON_U8 || p->c.element == IRON_U16)
+        iron__data_pieces(p->pool, (array->bytes + 7) / 8, make_bytes, &m);
     else
         iron__data_fill_reals(array, &p->c, stream, p->pool);
+    return IRON_OK;
+}
+
+#define VARIED_EVERY 1024u /* divides PIECE */
+
+static void put_own(const iron__op_problem *p, size_t at, uint32_t token) {
+    void *to = p->inputs[0].data;
+
+    if (p->c.element == IRON_U8)
+        ((uint8_t *)to)[at] = (uint8_t)token;
+    else if (p->c.element == IRON_U16)
+        ((uint16_t *)to)[at] = (uint16_t)token;
+    else
+        ((uint32_t *)to)[at] = token;
+}
+
+static void copy_own(void *context, size_t begin, size_t end) {
+    const iron__op_problem *p = context;
+    const iron__op_data *d = p->c.data;
+    uint64_t base = iron__data_base(p->c.seed, 1), shift = p->c.seed ? base % d->count : 0;
+    uint64_t from = (begin + shift) % d->count;
+
+    for (size_t k = begin; k < end; k++) {
+        put_own(p, k, d->tokens[from]);
+        from = from + 1 < d->count ? from + 1 : 0;
+    }
+    for (size_t k = begin; p->c.seed && k < end; k += VARIED_EVERY) {
+        uint64_t bits = iron__data_bits(base, k);
+        size_t at = k + bits % VARIED_EVERY;
+
+        put_own(p, at < end ? at : k, d->tokens[(bits >> 10) % d->count]);
+    }
+}
+
+iron_status iron__data_own(iron__op_problem *p, const char *name, iron_error *err) {
+    size_t rows = (size_t)p->c.rows;
+
+    p->input_count = 1;
+    IRON_TRY(iron__data_take(&p->inputs[0], name, rows * iron__element_bytes(p->c.element), err));
+    iron__data_pieces(p->pool, rows, copy_own, p);
     return IRON_OK;
 }
 

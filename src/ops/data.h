@@ -54,6 +54,11 @@ typedef uint32_t (*iron__data_word)(const iron__op_problem *problem, size_t inde
 iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count,
                              iron__data_word word, iron_error *err);
 
+/* Adds an input of c.rows elements: those of c.data. The variation of a seed other than 0 begins
+ * anywhere in the data, and one token of 1024 is another one of the data: answers differ, the
+ * distribution hardly. */
+iron_status iron__data_own(iron__op_problem *p, const char *name, iron_error *err);
+
 /* Fills an array with f32 or f64 elements, as the case says. */
 void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uint64_t stream,
                            iron__thread_pool *pool);
@@ -86,9 +91,9 @@ static inline uint32_t iron__data_word_of(float value) {
     return bits;
 }
 
-/* What ops over a line share that race kernels. */
-#define IRON_LINE_OP                                                                               \
-    .is_line = true, .is_resident = true, .accept = iron__line_accept_case,                        \
-    .make = iron__data_make, .unmake = iron__data_unmake
+/* What ops over a line of elements of one type share that race kernels. */
+#define IRON_LINE_OP(type)                                                                         \
+    .elements = IRON_BIT(type), .usual = (type), .is_line = true, .is_resident = true,             \
+    .accept = iron__line_accept_case, .make = iron__data_make, .unmake = iron__data_unmake
 
 #endif

@@ -18,7 +18,8 @@ static iron_status set_up_work(iron__gpu_work *work, iron_error *err) {
     IRON_TRY(iron__needs_local(work->device, s->local_bytes + s->own_local_bytes, err));
     if (s->suits)
         IRON_TRY(s->suits(work->device, &work->c, err));
-    IRON_TRY(iron__gpu_program_load(work->device, s->image, &work->program, err));
+    if (s->image)
+        IRON_TRY(iron__gpu_program_load(work->device, s->image, &work->program, err));
     for (size_t k = 0; k < IRON_KIT_KERNELS && s->kernels[k]; k++) {
         char name[64];
 

@@ -7,8 +7,7 @@
  *   {"tiled", "32 x 32 tiles", "naive", IRON_ON_GPU,
  *    .gpu = IRON_KIT(.kernels = {"transpose_tiled"}, .run = run_tiled)}
  *
- * The op's file defines the program, `image`. Contenders of the ops `tokens` and `seal` are structs
- * of their own, cast to iron__gpu_work.
+ * The op's file defines the program, `image`; launchers without one need no kernels of their own.
  *
  * A recording captures a contender's launches once and replays them with one call. It contains the
  * addresses of the buffers, so the first run records, and so does each run with other buffers.
@@ -50,6 +49,7 @@ struct iron__gpu_work {
     iron__gpu_event *event;
     uint32_t parts;     /* the largest part count, at least 1 */
     uint64_t params[4]; /* launch parameters that set_up computes for run */
+    void *own;          /* of the op: made by set_up, released by tear_down */
 };
 
 iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *row,
@@ -59,6 +59,11 @@ void iron__kit_destroy(iron__gpu_work *work);
 uint64_t iron__kit_device_bytes(const iron__contender *row, const iron__case *c);
 /* Clears the scratch buffers. */
 iron_status iron__kit_spoil(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err);
+
+/* Defines `image`, the program of an op's folder. */
+#define IRON_KIT_IMAGE(program)                                                                    \
+    IRON_GPU_EMBEDDED(program)                                                                     \
+    static const iron__gpu_image image = IRON_GPU_IMAGE(program);
 
 /* The address of a launcher of the common form; the arguments are its other members. */
 #define IRON_KIT(...)                                                                              \

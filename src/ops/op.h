@@ -66,6 +66,14 @@ typedef struct iron__axis {
 
 #define IRON_OP_AXES 2u
 
+/* Tokens of the user's, for ops with takes_data. */
+typedef struct iron__op_data {
+    char name[32];         /* short, without blanks */
+    iron__element element; /* as they were stored: u8, u16 or u32 */
+    const uint32_t *tokens;
+    uint64_t count;
+} iron__op_data;
+
 typedef struct iron__case {
     const iron__op *op;
     uint64_t rows, cols; /* one-dimensional ops: rows elements, cols is 1 */
@@ -73,6 +81,9 @@ typedef struct iron__case {
     uint32_t vocab; /* vocabulary of tokens; 0 if the elements are not tokens */
     uint64_t seed;
     double at[IRON_OP_AXES]; /* for each axis of the op: the number, or the index of the word */
+    /* NULL: generated. Else `rows` tokens of these; seed 0: the first ones, as they are; others:
+     * variations */
+    const iron__op_data *data;
 } iron__case;
 
 #define IRON_OP_INPUTS 4u
@@ -242,6 +253,7 @@ struct iron__op {
      * kernels are timed. */
     bool is_resident;
     bool is_never_cold;     /* the race is about caches: they are not flushed before a run */
+    bool takes_data;        /* its elements are tokens, and may be the user's */
     const iron__axis *axes; /* IRON_OP_AXES at most */
     size_t axis_count;
     /* (optional) Derived parameters of a case for reports, such as bins; false past the last. */
@@ -252,7 +264,8 @@ struct iron__op {
     const iron__size *sizes;
     size_t size_count;
     /* The default size of a one-dimensional op, on a CPU and with a GPU: iron__line_usual from
-     * 2^least to 2^most. Or (optional) a function for a machine with caches of so many bytes. */
+     * 2^least to 2^most. Or (optional) a function for a machine with caches of so many bytes. Else
+     * four times the caches by useful_bytes. */
     struct {
         uint8_t least, most;
     } usual_log2[2];

@@ -68,22 +68,6 @@ static iron_status accept_element(const iron__case *c, iron_error *err) {
                       c->element < IRON_ELEMENTS ? iron__element_name(c->element) : "this type");
 }
 
-static iron_status accept_count(const iron__case *c, uint64_t most, iron_error *err) {
-    char text[32];
-
-    if (most & (most - 1))
-        snprintf(text, sizeof text, "%" PRIu64, most);
-    else
-        snprintf(text, sizeof text, "2^%d", 63 - __builtin_clzll(most));
-    IRON_FAIL_IF(c->rows > most, err, IRON_E_ARG,
-                 "%" PRIu64 " elements are too many for %s; the limit is %s", c->rows, c->op->name,
-                 text);
-    IRON_FAIL_IF(c->rows < 1 || c->cols != 1, err, IRON_E_ARG,
-                 "the size of %s is a count from 1 to %s, not %" PRIu64 "x%" PRIu64, c->op->name,
-                 text, c->rows, c->cols);
-    return IRON_OK;
-}
-
 /* Also catches values that the command cannot produce, such as an index past the last word. */
 static iron_status accept_value(const iron__axis *axis, double at, iron_error *err) {
     double least = axis->words ? 0 : axis->least;
@@ -103,8 +87,19 @@ static iron_status accept_value(const iron__axis *axis, double at, iron_error *e
 }
 
 iron_status iron__line_accept(const iron__case *c, uint64_t most, iron_error *err) {
+    char text[32];
+
     IRON_TRY(accept_element(c, err));
-    IRON_TRY(accept_count(c, most, err));
+    if (most & (most - 1))
+        snprintf(text, sizeof text, "%" PRIu64, most);
+    else
+        snprintf(text, sizeof text, "2^%d", 63 - __builtin_clzll(most));
+    IRON_FAIL_IF(c->rows > most, err, IRON_E_ARG,
+                 "%" PRIu64 " elements are too many for %s; the limit is %s", c->rows, c->op->name,
+                 text);
+    IRON_FAIL_IF(c->rows < 1 || c->cols != 1, err, IRON_E_ARG,
+                 "the size of %s is a count from 1 to %s, not %" PRIu64 "x%" PRIu64, c->op->name,
+                 text, c->rows, c->cols);
     for (size_t k = 0; k < c->op->axis_count; k++)
         IRON_TRY(accept_value(&c->op->axes[k], c->at[k], err));
     return IRON_OK;
@@ -153,10 +148,37 @@ uint64_t iron__line_usual(uint64_t least, uint64_t most, size_t element_bytes,
     return count;
 }
 
+#define USUAL_BYTES ((uint64_t)64 << 20)
+
+/* For ops that say no more than the bytes of a case: doubles the size until they are enough. */
+static void usual_by_bytes(const iron__op *op, uint64_t cache_bytes, iron__element element,
+                           uint64_t *rows, uint64_t *cols) {
+    uint64_t wanted = 4 * cache_bytes > USUAL_BYTES ? 4 * cache_bytes : USUAL_BYTES;
+    uint64_t side = op->is_line ? 1024 : 32;
+    iron__case c = {.op = op,
+                    .rows = side,
+                    .cols = op->is_line ? 1 : side,
+                    .element = element,
+                    .vocab = op->vocab_usual};
+    iron__case next = c;
+
+    for (size_t k = 0; k < op->axis_count; k++)
+        next.at[k] = op->axes[k].words ? 0 : op->axes[k].numbers[0];
+    for (; op->accept(&next, NULL) == IRON_OK && iron__op_useful_bytes(&c) < wanted;
+         next.rows *= 2, next.cols *= op->is_line ? 1 : 2)
+        c = next;
+    *rows = c.rows;
+    *cols = c.cols;
+}
+
 void iron__op_usual_size(const iron__op *op, uint64_t cache_bytes, bool has_gpu,
                          iron__element element, uint64_t *rows, uint64_t *cols) {
     if (op->usual_size) {
         op->usual_size(cache_bytes, has_gpu, element, rows, cols);
+        return;
+    }
+    if (op->usual_log2[has_gpu].most == 0) {
+        usual_by_bytes(op, cache_bytes, element, rows, cols);
         return;
     }
     *rows =

@@ -68,10 +68,8 @@ static void report(selftest *t, iron_verdict verdict, const char *what, const ch
 }
 
 /* Begins a check; false if it is not to be run. */
-static bool check_begin(check *c, selftest *test, const char *name, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static bool check_begin(check *c, selftest *test, const char *name, ...) {
+static bool __attribute__((format(printf, 3, 4)))
+check_begin(check *c, selftest *test, const char *name, ...) {
     va_list args;
 
     *c = (check){.test = test};

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * connections.c: a connection from accept to close, with three threads for all connections:
+ * connections.c: a connection from accept to close, with two threads for all connections:
  *
  *     the acceptor   accepts connections, limits their number, checks the first header of each, and
- *                    gives them to libmicrohttpd, which starts a thread for each
+ *                    gives them to libmicrohttpd, which starts a thread for each; closes sockets so
+ *                    that clients can read the last response
  *     timeouts       ends connections whose clients keep the server waiting too long
- *     draining       closes sockets so that clients can read the last response
  */
 #include "server/server_internal.h"
 
 #include "core/clock.h"
 #include "core/fail.h"
-#include "core/hash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,55 +35,33 @@
 #define STALL_NS           (30 * SECOND_NS) /* for a response that makes no progress */
 #define TIMED_OUT_NS       (2 * SECOND_NS)  /* for the client to read a 408 */
 #define DRAIN_NS           (2 * SECOND_NS)
-#define DRAIN_SLOTS        256u
-#define DRAIN_WAKE         DRAIN_SLOTS /* the event number that wakes the thread */
+#define DRAINED_MAX        256u
 #define CUTTING_MS         1000u
 
-/* Connection limits: a hash table of client addresses with a fixed number of entries, one for each
- * connection allowed, so nothing is allocated after the start. An IPv4 address counts the same
- * however it is written; an IPv6 address counts by its first 64 bits, since a client with one
- * address of a network has all of them. Clients on a file system socket have no address, and are
- * not limited by it. */
+/* Connection limits: the addresses of all clients, as many entries as connections are allowed, so
+ * nothing is allocated after the start. A search looks at all of them: there are a few hundred, and
+ * 65,536 at most. An IPv4 address counts the same however it is written; an IPv6 address counts by
+ * its first 64 bits, since a client with one address of a network has all of them. Clients on a
+ * file system socket have no address, and are not limited by it. */
 
 typedef struct limit_entry {
     uint64_t key;   /* of the address */
-    uint32_t count; /* connections from it; 0: the entry is free */
-    uint32_t next;  /* in the chain or the free list; NO_ENTRY ends it */
+    uint32_t count; /* connections from it */
 } limit_entry;
-
-#define NO_ENTRY UINT32_MAX
 
 typedef struct limits {
     uint32_t all, all_max, address_max;
-    uint64_t seed; /* so that no client can choose addresses that fall into one chain */
-    uint32_t free, mask;
-    uint32_t *chains;
+    uint32_t used; /* entries */
     limit_entry *entries;
 } limits;
 
 typedef enum limit_result { LIMIT_OK, LIMIT_ALL, LIMIT_ADDRESS } limit_result;
 
-static void limits_deinit(limits *l) {
-    free(l->chains);
-    free(l->entries);
-}
-
 static iron_status limits_init(limits *l, uint32_t all_max, uint32_t address_max, iron_error *err) {
-    *l = (limits){.all_max = all_max, .address_max = address_max, .mask = 1};
-    if (getentropy(&l->seed, sizeof l->seed) != 0)
-        l->seed = iron__clock_ns();
-    while (l->mask < all_max)
-        l->mask = l->mask << 1 | 1;
-    l->chains = malloc(((size_t)l->mask + 1) * sizeof *l->chains);
+    *l = (limits){.all_max = all_max, .address_max = address_max};
     l->entries = calloc(all_max, sizeof *l->entries);
-    if (!l->chains || !l->entries) {
-        limits_deinit(l);
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a table of %u addresses", all_max);
-    }
-    for (uint32_t k = 0; k <= l->mask; k++)
-        l->chains[k] = NO_ENTRY;
-    for (uint32_t k = 0; k < all_max; k++)
-        l->entries[k].next = k + 1 < all_max ? k + 1 : NO_ENTRY;
+    IRON_FAIL_IF(!l->entries, err, IRON_E_NOMEM, "out of memory for a table of %u addresses",
+                 all_max);
     return IRON_OK;
 }
 
@@ -107,45 +84,40 @@ static uint64_t address_key(const struct sockaddr *address) {
     return key;
 }
 
-/* The link to the entry of a key: the last link of its chain if it has none. */
-static uint32_t *find_link(limits *l, uint64_t key) {
-    uint32_t *link = &l->chains[iron__mix64(key ^ l->seed) & l->mask];
+/* The entry of a key; past the last one if it has none. */
+static limit_entry *find_entry(const limits *l, uint64_t key) {
+    limit_entry *at = l->entries;
 
-    while (*link != NO_ENTRY && l->entries[*link].key != key)
-        link = &l->entries[*link].next;
-    return link;
+    while (at < l->entries + l->used && at->key != key)
+        at++;
+    return at;
 }
 
 static limit_result limits_add(limits *l, uint64_t key) {
-    uint32_t *link = find_link(l, key);
+    limit_entry *entry = find_entry(l, key);
+    bool is_new = entry == l->entries + l->used;
 
-    if (*link != NO_ENTRY && key != IRON_LOCAL_KEY && l->entries[*link].count >= l->address_max)
+    if (!is_new && key != IRON_LOCAL_KEY && entry->count >= l->address_max)
         return LIMIT_ADDRESS;
     if (l->all == l->all_max)
         return LIMIT_ALL;
-    if (*link == NO_ENTRY) { /* one is free, since there are as many as connections */
-        uint32_t taken = l->free;
-
-        l->free = l->entries[taken].next;
-        l->entries[taken] = (limit_entry){.key = key, .next = NO_ENTRY};
-        *link = taken;
+    if (is_new) { /* there is room, since there are as many entries as connections */
+        *entry = (limit_entry){.key = key};
+        l->used++;
     }
-    l->entries[*link].count++;
+    entry->count++;
     l->all++;
     return LIMIT_OK;
 }
 
 static void limits_remove(limits *l, uint64_t key) {
-    uint32_t *link = find_link(l, key), removed = *link;
+    limit_entry *entry = find_entry(l, key);
 
-    if (removed == NO_ENTRY)
+    if (entry == l->entries + l->used)
         return;
     l->all--;
-    if (--l->entries[removed].count == 0) {
-        *link = l->entries[removed].next;
-        l->entries[removed].next = l->free;
-        l->free = removed;
-    }
+    if (--entry->count == 0)
+        *entry = l->entries[--l->used];
 }
 
 /* The acceptor
@@ -169,6 +141,7 @@ typedef struct pending {
     uint64_t key; /* of the address */
     uint64_t since_ns, until_ns;
     iron__http_error refusal; /* kind NULL: it is within the limits */
+    bool is_drained;          /* it was answered; what still arrives is discarded */
     dev_t device;             /* of the socket, while it is handed over */
     ino_t inode;
 } pending;
@@ -177,14 +150,18 @@ struct iron__acceptor {
     iron_server *server;
     pthread_t thread;
     bool is_running;
+    atomic_bool is_stopping;
     int epoll, wake;
-    pending list; /* head of a ring */
+    uint64_t checked_ns; /* when timeouts were checked last */
+    pending list;        /* head of a ring */
     uint32_t refused_count;
     char peeked[IRON_HEADER_BYTES_MAX];
     iron__header header;
     pthread_mutex_t mutex; /* guards what follows */
     limits limits;
     pending handed_over; /* head of a ring: given to libmicrohttpd, which has not started them */
+    pending drained;     /* the same: closed soon */
+    uint32_t drained_count;
 };
 
 static const struct sockaddr *address_of(const pending *p) {
@@ -287,6 +264,71 @@ static void forget_handed_over(iron__acceptor *a, int fd) {
     pthread_mutex_unlock(&a->mutex);
 }
 
+/* Draining
+ *
+ * The kernel discards (MSG_TRUNC), so nothing is copied. A duplicate shares its epoll entry with
+ * the original, which may live longer: it is removed from epoll before it is closed. */
+
+/* Takes p, which is in no list. From any thread. */
+static void drain_pending(iron__acceptor *a, pending *p) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = p};
+    const uint64_t one = 1;
+    bool is_taken;
+
+    p->is_drained = true;
+    p->until_ns = a->server->now_ns() + DRAIN_NS;
+    pthread_mutex_lock(&a->mutex);
+    is_taken =
+        a->drained_count < DRAINED_MAX && epoll_ctl(a->epoll, EPOLL_CTL_ADD, p->fd, &event) == 0;
+    if (is_taken) {
+        insert(&a->drained, p);
+        if (a->drained_count++ == 0)
+            (void)!write(a->wake, &one, sizeof one);
+    }
+    pthread_mutex_unlock(&a->mutex);
+    if (!is_taken) {
+        close(p->fd);
+        free(p);
+    }
+}
+
+void iron__drain_socket(iron_server *server, int fd) {
+    pending *p = fd >= 0 ? calloc(1, sizeof *p) : NULL;
+
+    if (p) {
+        p->fd = fd;
+        drain_pending(server->acceptor, p);
+    } else if (fd >= 0) {
+        close(fd);
+    }
+}
+
+static void end_drain(iron__acceptor *a, pending *p) {
+    pthread_mutex_lock(&a->mutex);
+    unlink_pending(p);
+    a->drained_count--;
+    pthread_mutex_unlock(&a->mutex);
+    epoll_ctl(a->epoll, EPOLL_CTL_DEL, p->fd, NULL);
+    close(p->fd);
+    free(p);
+}
+
+/* Discards at most 16 MiB, so that the other sockets get their turn. */
+static void drain_some(iron__acceptor *a, pending *p) {
+    for (int k = 0; k < 16; k++) {
+        ssize_t got = recv(p->fd, NULL, (size_t)1 << 20, MSG_TRUNC | MSG_DONTWAIT);
+
+        if (got > 0)
+            continue;
+        if (got < 0 && errno == EFAULT &&
+            recv(p->fd, a->peeked, sizeof a->peeked, MSG_DONTWAIT) > 0)
+            continue; /* not TCP: only that discards */
+        if (got == 0 || (errno != EAGAIN && errno != EINTR))
+            end_drain(a, p);
+        return;
+    }
+}
+
 /* Refusing */
 
 static bool is_head_request(iron__acceptor *a, const pending *p) {
@@ -296,9 +338,11 @@ static bool is_head_request(iron__acceptor *a, const pending *p) {
     return got == sizeof head - 1 && memcmp(a->peeked, head, sizeof head - 1) == 0;
 }
 
-/* Sends without waiting: what does not fit into the socket's buffer is lost. */
-static void send_problem(int fd, const char *bytes, size_t count) {
-    (void)!send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+/* Takes the text. Sends without waiting: what does not fit into the socket's buffer is lost. */
+static void send_problem(int fd, char *text, size_t bytes) {
+    if (text)
+        (void)!send(fd, text, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+    free(text);
 }
 
 /* Answers with a problem, counts and logs it; the client gets time to read it. header: NULL if it
@@ -307,10 +351,8 @@ static void refuse(iron__acceptor *a, pending *p, const iron__http_error *error,
                    const iron__header *header) {
     iron_server *server = a->server;
     uint64_t id = iron__request_id(server);
-    char room[IRON_RAW_PROBLEM_MAX];
-    size_t bytes = iron__raw_problem(server, error, id, room);
-    const char *end = memmem(room, bytes, "\r\n\r\n", 4);
-    size_t head = end ? (size_t)(end - room) + 4 : bytes;
+    size_t head, bytes;
+    char *text = iron__raw_problem(server, error, id, &head, &bytes);
     const iron__http_problem *problem = iron__http_problem_find(error->kind);
     iron__request_record record = {.id = id,
                                    .problem = problem,
@@ -329,13 +371,12 @@ static void refuse(iron__acceptor *a, pending *p, const iron__http_error *error,
     iron__count_latency(server, NULL, record.ns);
     atomic_fetch_add(&server->bytes_out, record.bytes_out);
     iron__log_request(server->log, &record);
-    send_problem(p->fd, room, bytes);
+    send_problem(p->fd, text, bytes);
     shutdown(p->fd, SHUT_WR);
     remove_pending(a, p);
     if (!p->refusal.kind)
         release(a, p->key);
-    iron__drain_socket(server, p->fd);
-    free(p);
+    drain_pending(a, p);
 }
 
 /* Ends a connection whose header is incomplete; one that never asked for anything is not
@@ -531,23 +572,38 @@ static void accept_some(iron__acceptor *a, int listen_fd) {
     }
 }
 
+/* The drained connection that has waited longest, if its time is over. */
+static pending *drained_late(iron__acceptor *a, uint64_t now) {
+    pending *last;
+
+    pthread_mutex_lock(&a->mutex);
+    last = a->drained.prev;
+    if (last == &a->drained || now < last->until_ns)
+        last = NULL;
+    pthread_mutex_unlock(&a->mutex);
+    return last;
+}
+
 static void time_out_late(iron__acceptor *a) {
     uint64_t now = a->server->now_ns();
+    pending *late;
 
     for (pending *p = a->list.next, *next; p != &a->list; p = next) {
         next = p->next;
         if (now >= p->until_ns)
             time_out(a, p);
     }
+    while ((late = drained_late(a, now)))
+        end_drain(a, late);
 }
 
 static bool is_waiting(iron__acceptor *a) {
-    bool is_empty;
+    bool is_waiting;
 
     pthread_mutex_lock(&a->mutex);
-    is_empty = a->handed_over.next == &a->handed_over;
+    is_waiting = a->handed_over.next != &a->handed_over || a->drained_count > 0;
     pthread_mutex_unlock(&a->mutex);
-    return !is_empty || a->list.next != &a->list;
+    return is_waiting || a->list.next != &a->list;
 }
 
 static bool is_listener(const iron_server *server, const void *fd) {
@@ -557,32 +613,41 @@ static bool is_listener(const iron_server *server, const void *fd) {
     return false;
 }
 
-static void *run_acceptor(void *context) {
-    iron__acceptor *a = context;
+/* Waits for events, for at most a tick if anything can time out, and deals with them. */
+static void serve_events(iron__acceptor *a) {
     const int tick_ms = (int)a->server->tick_ms;
     struct epoll_event events[64];
-    uint64_t checked_ns = iron__clock_ns();
+    int ready = epoll_wait(a->epoll, events, 64, is_waiting(a) ? tick_ms : -1);
+    int listeners[64], count = 0;
 
-    for (;;) {
-        int ready = epoll_wait(a->epoll, events, 64, is_waiting(a) ? tick_ms : -1);
-        int listeners[64], count = 0;
+    for (int k = 0; k < ready; k++) {
+        pending *p = events[k].data.ptr;
+        uint64_t calls;
 
-        for (int k = 0; k < ready; k++) {
-            if (events[k].data.ptr == &a->wake)
-                return NULL;
-            if (is_listener(a->server, events[k].data.ptr))
-                listeners[count++] = *(const int *)events[k].data.ptr;
-            else
-                (void)examine(a, events[k].data.ptr, events[k].events & EPOLLRDHUP);
-        }
-        for (int k = 0; k < count; k++) /* last: no new connection reuses a pointer still ahead */
-            accept_some(a, listeners[k]);
-        if (iron__clock_ns() - checked_ns >= (uint64_t)tick_ms * NS_PER_MS) {
-            checked_ns = iron__clock_ns();
-            time_out_late(a);
-            release_lost(a, -1);
-        }
+        if (events[k].data.ptr == &a->wake)
+            (void)!read(a->wake, &calls, sizeof calls);
+        else if (is_listener(a->server, p))
+            listeners[count++] = *(const int *)events[k].data.ptr;
+        else if (p->is_drained)
+            drain_some(a, p);
+        else
+            (void)examine(a, p, events[k].events & EPOLLRDHUP);
     }
+    for (int k = 0; k < count; k++) /* last: no new connection reuses a pointer still ahead */
+        accept_some(a, listeners[k]);
+    if (iron__clock_ns() - a->checked_ns >= (uint64_t)tick_ms * NS_PER_MS) {
+        a->checked_ns = iron__clock_ns();
+        time_out_late(a);
+        release_lost(a, -1);
+    }
+}
+
+static void *run_acceptor(void *context) {
+    iron__acceptor *a = context;
+
+    while (!atomic_load(&a->is_stopping))
+        serve_events(a);
+    return NULL;
 }
 
 static bool watch_fd(iron__acceptor *a, int *fd) {
@@ -608,6 +673,7 @@ iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     a->server = server;
     a->list.next = a->list.prev = &a->list;
     a->handed_over.next = a->handed_over.prev = &a->handed_over;
+    a->drained.next = a->drained.prev = &a->drained;
     server->acceptor = a; /* from here on iron__connections_stop frees it */
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -642,6 +708,7 @@ static void acceptor_stop(iron__acceptor *a) {
     if (!a)
         return;
     if (a->is_running) {
+        atomic_store(&a->is_stopping, true);
         (void)!write(a->wake, &one, sizeof one);
         pthread_join(a->thread, NULL);
         a->is_running = false;
@@ -653,9 +720,12 @@ static void acceptor_stop(iron__acceptor *a) {
     iron__listeners_close(a->server);
 }
 
+/* After the end of all connections; gives the last ones their time to be drained. */
 static void acceptor_destroy(iron__acceptor *a) {
     if (!a)
         return;
+    while (a->drained_count > 0)
+        serve_events(a);
     for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
         next = p->next;
         free(p);
@@ -664,7 +734,7 @@ static void acceptor_destroy(iron__acceptor *a) {
         close(a->epoll);
     if (a->wake >= 0)
         close(a->wake);
-    limits_deinit(&a->limits);
+    free(a->limits.entries);
     pthread_mutex_destroy(&a->mutex);
     free(a);
 }
@@ -757,8 +827,8 @@ static void send_timeout(iron_server *server, iron__connection *c, const char *r
     const iron__http_problem *problem = iron__http_problem_find("too-slow");
     bool has_request = c->phase == IRON_PHASE_BODY;
     uint64_t id = has_request ? c->request_id : iron__request_id(server);
-    char room[IRON_RAW_PROBLEM_MAX];
-    size_t bytes = iron__raw_problem(server, &error, id, room);
+    size_t head, bytes;
+    char *text = iron__raw_problem(server, &error, id, &head, &bytes);
 
     c->is_told = true;
     if (!has_request) {
@@ -775,7 +845,7 @@ static void send_timeout(iron_server *server, iron__connection *c, const char *r
                                                   .problem = problem,
                                                   .detail = reason});
     }
-    send_problem(c->fd, room, bytes);
+    send_problem(c->fd, text, bytes);
     iron__drain_socket(server, fcntl(c->fd, F_DUPFD_CLOEXEC, 0));
 }
 
@@ -977,155 +1047,6 @@ static bool connection_close(iron__timeouts *t, iron__connection *c) {
     return is_counted;
 }
 
-/* Draining: one thread for all sockets, one slot for each. The kernel discards (MSG_TRUNC), so
- * nothing is copied. A duplicate shares its epoll entry with the original, which may live longer:
- * it is removed from epoll before it is closed. */
-
-typedef struct drain_slot {
-    int fd; /* -1: free */
-    uint64_t until_ns;
-} drain_slot;
-
-struct iron__drain {
-    iron_server *server;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows */
-    drain_slot slots[DRAIN_SLOTS];
-    uint32_t count;
-    bool is_stopping;
-    int epoll, wake;
-    char sink[65536];
-};
-
-static void close_slot(iron__drain *d, drain_slot *s) {
-    epoll_ctl(d->epoll, EPOLL_CTL_DEL, s->fd, NULL);
-    close(s->fd);
-    s->fd = -1;
-    d->count--;
-}
-
-/* Discards at most 16 MiB, so that the other sockets get their turn. */
-static void drain_slot_once(iron__drain *d, drain_slot *s) {
-    for (int k = 0; k < 16; k++) {
-        ssize_t got = recv(s->fd, NULL, (size_t)1 << 20, MSG_TRUNC | MSG_DONTWAIT);
-
-        if (got > 0)
-            continue;
-        if (got < 0 && errno == EFAULT && recv(s->fd, d->sink, sizeof d->sink, MSG_DONTWAIT) > 0)
-            continue; /* not TCP: only that discards */
-        if (got == 0 || (errno != EAGAIN && errno != EINTR))
-            close_slot(d, s);
-        return;
-    }
-}
-
-static void *run_drain(void *context) {
-    iron__drain *d = context;
-    struct epoll_event events[64];
-    bool is_over = false;
-
-    while (!is_over) {
-        int timeout, ready;
-        uint64_t now, calls;
-
-        pthread_mutex_lock(&d->mutex);
-        timeout = d->count ? (int)d->server->tick_ms : -1;
-        pthread_mutex_unlock(&d->mutex);
-        ready = epoll_wait(d->epoll, events, 64, timeout);
-        pthread_mutex_lock(&d->mutex);
-        for (int k = 0; k < ready; k++) {
-            uint32_t number = events[k].data.u32;
-
-            if (number == DRAIN_WAKE)
-                (void)!read(d->wake, &calls, sizeof calls);
-            else if (d->slots[number].fd >= 0)
-                drain_slot_once(d, &d->slots[number]);
-        }
-        now = d->server->now_ns();
-        for (uint32_t k = 0; k < DRAIN_SLOTS; k++)
-            if (d->slots[k].fd >= 0 && now >= d->slots[k].until_ns)
-                close_slot(d, &d->slots[k]);
-        is_over = d->is_stopping && d->count == 0;
-        pthread_mutex_unlock(&d->mutex);
-    }
-    return NULL;
-}
-
-static void wake_drain(iron__drain *d) {
-    const uint64_t one = 1;
-
-    (void)!write(d->wake, &one, sizeof one);
-}
-
-static bool watch_slot(iron__drain *d, int fd, uint32_t number) {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u32 = number};
-
-    return epoll_ctl(d->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
-void iron__drain_socket(iron_server *server, int fd) {
-    iron__drain *d = server->drain;
-    uint32_t k = 0;
-
-    if (fd < 0)
-        return;
-    pthread_mutex_lock(&d->mutex);
-    while (k < DRAIN_SLOTS && d->slots[k].fd >= 0)
-        k++;
-    if (k < DRAIN_SLOTS && !d->is_stopping && watch_slot(d, fd, k)) {
-        d->slots[k] = (drain_slot){fd, server->now_ns() + DRAIN_NS};
-        if (d->count++ == 0)
-            wake_drain(d);
-        fd = -1;
-    }
-    pthread_mutex_unlock(&d->mutex);
-    if (fd >= 0)
-        close(fd);
-}
-
-static void drain_destroy(iron__drain *d) {
-    if (d->epoll >= 0)
-        close(d->epoll);
-    if (d->wake >= 0)
-        close(d->wake);
-    pthread_mutex_destroy(&d->mutex);
-    free(d);
-}
-
-static iron_status drain_start(iron_server *server, iron_error *err) {
-    iron__drain *d = calloc(1, sizeof *d);
-    int number = 0;
-
-    IRON_FAIL_IF(!d, err, IRON_E_NOMEM, "out of memory for sockets to drain");
-    pthread_mutex_init(&d->mutex, NULL);
-    d->server = server;
-    for (uint32_t k = 0; k < DRAIN_SLOTS; k++)
-        d->slots[k].fd = -1;
-    d->epoll = epoll_create1(EPOLL_CLOEXEC);
-    d->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (d->epoll < 0 || d->wake < 0 || !watch_slot(d, d->wake, DRAIN_WAKE))
-        number = errno;
-    if (number == 0)
-        number = pthread_create(&d->thread, NULL, run_drain, d);
-    if (number != 0) {
-        drain_destroy(d);
-        return iron__fail(err, IRON_E_IO, number, "cannot watch sockets: %s", strerror(number));
-    }
-    server->drain = d;
-    return IRON_OK;
-}
-
-static void drain_stop(iron__drain *d) {
-    if (!d)
-        return;
-    pthread_mutex_lock(&d->mutex);
-    d->is_stopping = true;
-    wake_drain(d);
-    pthread_mutex_unlock(&d->mutex);
-    pthread_join(d->thread, NULL);
-    drain_destroy(d);
-}
-
 /* Start and stop */
 
 /* libmicrohttpd's callback for connections that begin and end; their context is the connection. */
@@ -1134,12 +1055,17 @@ static void connection_notify(void *context, struct MHD_Connection *mhd, void **
     const struct sockaddr *address =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     iron_server *server = context;
+    iron__connection *c;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 
         forget_handed_over(server->acceptor, fd);
-        *socket_context = connection_open(server->timeouts, fd, address);
+        *socket_context = c = connection_open(server->timeouts, fd, address);
+        if (c)
+            c->mhd = mhd;
+        if (c && server->is_tls)
+            iron__tls_watch(c);
         return; /* NULL, without memory: its requests end at once */
     }
     if (!*socket_context || connection_close(server->timeouts, *socket_context))
@@ -1148,7 +1074,6 @@ static void connection_notify(void *context, struct MHD_Connection *mhd, void **
 }
 
 iron_status iron__connections_start(iron_server *server, iron_error *err) {
-    IRON_TRY(drain_start(server, err));
     IRON_TRY(timeouts_start(server, err));
     return iron__http_start(server, connection_notify, &server->daemon, err);
 }
@@ -1205,10 +1130,8 @@ void iron__connections_stop(iron_server *server) {
     iron__daemon_stop(&server->daemon);
     for (iron__daemon *d = server->retired; d < server->retired + IRON_RETIRED_MAX; d++)
         iron__daemon_stop(d);
-    drain_stop(server->drain);
     timeouts_stop(server->timeouts);
     acceptor_destroy(server->acceptor);
-    server->drain = NULL;
     server->timeouts = NULL;
     server->acceptor = NULL;
 }

@@ -674,13 +674,9 @@ static bool is_chunk_line_good(const char *begin, const char *bytes) {
     return true;
 }
 
-/* libmicrohttpd's own refusals
- *
- * It answers some errors itself, with a page of HTML: chunks that it cannot read, and lines that it
- * cannot read in a header that the acceptor has not seen. But first it logs that, in the
- * connection's thread. So the problem is sent then, and its own answer finds a closed socket. Under
- * TLS only it can write, and its page is sent. */
+/* Callbacks of libmicrohttpd */
 
+_Thread_local iron__connection *iron__thread_connection;
 static _Thread_local iron__request *current; /* of this connection's thread */
 
 static void count_begun(iron__request *req) {
@@ -689,27 +685,6 @@ static void count_begun(iron__request *req) {
     req->id = req->connection->request_id = iron__request_id(req->server);
     atomic_fetch_add(&req->server->in_flight, 1);
 }
-
-static void replace_refusal(void *context, const char *format, va_list values) {
-    static const char mark[] = "Error processing request";
-    iron__request *req = current;
-
-    (void)context;
-    (void)values;
-    if (!req || req->is_answered || req->server->is_tls ||
-        strncmp(format, mark, sizeof mark - 1) != 0)
-        return;
-    if (!req->is_begun)
-        count_begun(req);
-    atomic_fetch_add(&req->server->malformed, 1);
-    iron__response_problem(req, "malformed-request",
-                           "send the request as RFC 9112 requires; HTTP libraries do",
-                           req->is_routed ? "the chunks of the body cannot be read"
-                                          : "the header does not follow RFC 9112");
-    iron__response_send_raw(req);
-}
-
-/* Callbacks of libmicrohttpd */
 
 /* The target has arrived. */
 static void *create(void *server, const char *target, struct MHD_Connection *mhd) {
@@ -721,7 +696,7 @@ static void *create(void *server, const char *target, struct MHD_Connection *mhd
         return NULL;
     req->server = server;
     req->mhd = mhd;
-    req->connection = info ? info->socket_context : NULL;
+    req->connection = iron__thread_connection = info ? info->socket_context : NULL;
     req->target_at = target;
     req->target_text = strdup(target ? target : "");
     req->variable = "";
@@ -869,15 +844,16 @@ static void log_request(const iron__request *req, uint64_t ns) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(req->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     iron__connection *c = req->connection;
-    iron__request_record record = {.id = req->id,
-                                   .method = iron__text_of(req->method),
-                                   .target = iron__text_of(req->target_text),
-                                   .route = req->route,
-                                   .engine = engine_of(req),
-                                   .client = info ? info->client_addr : NULL,
-                                   .bytes_in = req->received_bytes,
-                                   .bytes_out = req->sent_bytes,
-                                   .ns = ns};
+    iron__request_record record = {
+        .id = req->id,
+        .method = {req->method[0] ? req->method : NULL, strlen(req->method)},
+        .target = {req->target_at ? req->target_text : NULL, strlen(req->target_text)},
+        .route = req->route,
+        .engine = engine_of(req),
+        .client = info ? info->client_addr : NULL,
+        .bytes_in = req->received_bytes,
+        .bytes_out = req->sent_bytes,
+        .ns = ns};
 
     if (req->is_sent) {
         record.status = req->response.status;
@@ -892,15 +868,6 @@ static void log_request(const iron__request *req, uint64_t ns) {
         pthread_mutex_unlock(&c->mutex);
     }
     iron__log_request(req->server->log, &record);
-}
-
-static void free_response(iron__response *response) {
-    if (response->kind == IRON_RESPONSE_OWNED)
-        free(response->bytes);
-    if (response->kind == IRON_RESPONSE_STREAM)
-        response->done(response->context);
-    for (uint32_t k = 0; k < response->header_count; k++)
-        free(response->headers[k].value);
 }
 
 /* The request is over, however it ended. */
@@ -929,7 +896,7 @@ static void destroy(void *context, struct MHD_Connection *mhd, void **request,
         if (req->is_stranger)
             atomic_fetch_sub(&server->strangers, 1);
     }
-    free_response(&req->response);
+    iron__response_free(&req->response);
     for (size_t k = 0; k < IRON_TRIMMED_MAX; k++)
         free(req->trimmed[k]);
     atomic_fetch_sub(&server->document_bytes, counted(req->body_room));
@@ -937,6 +904,52 @@ static void destroy(void *context, struct MHD_Connection *mhd, void **request,
     free(req->target.room);
     free(req->target_text);
     free(req);
+}
+
+/* libmicrohttpd's own refusals
+ *
+ * It answers some errors itself, with a page of HTML: chunks that it cannot read, and lines that it
+ * cannot read in a header that the acceptor has not seen. But first it logs that, in the
+ * connection's thread. So the problem is sent then, and its own answer finds a closed socket.
+ * Where it cannot read the request line, there is no request yet, and one is made for the problem.
+ * A line without any blank it does not answer at all. */
+
+static void replace_refusal(void *server, const char *format, va_list values) {
+    static const char mark[] = "Error processing request";
+    unsigned status = MHD_HTTP_BAD_REQUEST;
+    bool is_new = !current && iron__thread_connection;
+    void *made = NULL;
+
+    if (strncmp(format, mark, sizeof mark - 1) != 0)
+        return;
+    if (strstr(format, "%u")) /* ... (HTTP response code is %u ...) */
+        status = va_arg(values, unsigned);
+    if (is_new)
+        made = create(server, NULL, iron__thread_connection->mhd);
+    if (!current || current->is_answered)
+        return;
+    if (!current->is_begun)
+        count_begun(current);
+    atomic_fetch_add(&current->server->malformed, 1);
+    if (status == MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED)
+        iron__response_problem(current, "unsupported-version", "use HTTP/1.1",
+                               "the request is neither HTTP/1.1 nor HTTP/1.0");
+    else if (status == MHD_HTTP_URI_TOO_LONG)
+        iron__response_problem(current, "target-too-long", "ask for a shorter path and query",
+                               "the target has more than %zu bytes", IRON_TARGET_BYTES_MAX);
+    else if (status == MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE)
+        iron__response_problem(current, "header-too-large", "send fewer or shorter header fields",
+                               "the header has more than %u fields or %zu bytes",
+                               IRON_HEADER_FIELDS_MAX, IRON_HEADER_BYTES_MAX);
+    else
+        iron__response_problem(current, "malformed-request",
+                               "send the request as RFC 9112 requires; HTTP libraries do",
+                               current->is_routed ? "the chunks of the body cannot be read"
+                               : is_new ? "the request line is not `METHOD target HTTP/1.1`"
+                                        : "the header does not follow RFC 9112");
+    iron__response_send_raw(current);
+    if (is_new) /* libmicrohttpd does not know it */
+        destroy(server, current->mhd, &made, MHD_REQUEST_TERMINATED_WITH_ERROR);
 }
 
 /* Escapes stay: target_parse decodes them, once and strictly. */
@@ -963,7 +976,7 @@ iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback n
     if (server->is_tls)
         flags |= MHD_USE_TLS;
     daemon->mhd = MHD_start_daemon(
-        flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, replace_refusal, NULL,
+        flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, replace_refusal, server,
         MHD_OPTION_ARRAY, server->is_tls ? tls : none, MHD_OPTION_CONNECTION_LIMIT,
         options->max_connections + 64u, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
         MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 0,

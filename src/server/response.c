@@ -179,28 +179,12 @@ static const char *retry_after(const char *kind) {
                : NULL;
 }
 
-/* The members that all problems have. help may be NULL. */
-static void write_problem(iron_json_writer *json, const iron__http_problem *problem,
-                          const char *help, const char *detail, uint64_t id) {
-    char text[80];
-
-    snprintf(text, sizeof text, "urn:iron:problem:%s", problem->kind);
-    iron_json_text(json, "type", text);
-    iron_json_text(json, "title", problem->title);
-    iron_json_number(json, "status", problem->status);
-    iron_json_text(json, "detail", detail);
-    if (help)
-        iron_json_text(json, "help", help);
-    snprintf(text, sizeof text, "/requests/%016" PRIx64, id);
-    iron_json_text(json, "instance", text);
-}
-
 void iron__response_problem(iron__request *req, const char *kind, const char *help,
                             const char *detail, ...) {
     const iron__http_problem *problem = iron__http_problem_find(kind);
     const char *after = retry_after(kind);
+    char text[400], type[80], instance[40];
     iron_json_writer *json;
-    char text[400];
     va_list values;
 
     va_start(values, detail);
@@ -215,8 +199,16 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
     if (strstr(kind, "key")) /* as the draft of Idempotency-Key asks */
         iron__response_header(req, "Link",
                               "</openapi.json>; rel=\"describedby\"; type=\"application/json\"");
+    snprintf(type, sizeof type, "urn:iron:problem:%s", problem->kind);
+    snprintf(instance, sizeof instance, "/requests/%016" PRIx64, req->id);
     json = iron__response_json(req);
-    write_problem(json, problem, help, text, req->id);
+    iron_json_text(json, "type", type);
+    iron_json_text(json, "title", problem->title);
+    iron_json_number(json, "status", problem->status);
+    iron_json_text(json, "detail", text);
+    if (help)
+        iron_json_text(json, "help", help);
+    iron_json_text(json, "instance", instance);
     if (req->problem_member)
         iron_json_number(json, req->problem_member, req->problem_number);
     finish_json(req, problem->status, PROBLEM_JSON, problem);
@@ -224,54 +216,58 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
 
 /* Raw responses */
 
-/* The status line and header fields, without the empty line. */
-static void write_raw_head(FILE *to, unsigned status, const char *type, size_t bytes, uint64_t id) {
+/* The whole response, which ends its connection; from malloc, NULL without memory. */
+static char *write_raw(const iron__request *req, size_t *bytes) {
+    const iron__response *response = &req->response;
     time_t now = time(NULL);
     struct tm parts;
-    char date[40] = "";
+    char date[40] = "", *text = NULL;
+    FILE *to = open_memstream(&text, bytes);
 
+    *bytes = 0;
+    if (!to)
+        return NULL;
     if (gmtime_r(&now, &parts))
         strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &parts);
-    fprintf(to, "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\n", status,
-            MHD_get_reason_phrase_for(status), date);
+    fprintf(to, "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\n", response->status,
+            MHD_get_reason_phrase_for(response->status), date);
     fprintf(to, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
-    fprintf(to, "X-Request-Id: %016" PRIx64 "\r\nContent-Length: %zu\r\n", id, bytes);
-    if (type)
-        fprintf(to, "Content-Type: %s\r\n", type);
+    fprintf(to, "X-Request-Id: %016" PRIx64 "\r\nContent-Length: %zu\r\n", req->id,
+            response->count);
+    if (response->type)
+        fprintf(to, "Content-Type: %s\r\n", response->type);
+    for (uint32_t k = 0; k < response->header_count; k++)
+        fprintf(to, "%s: %s\r\n", response->headers[k].name, response->headers[k].value);
+    fprintf(to, "\r\n");
+    if (response->count)
+        fwrite(response->bytes, 1, response->count, to);
+    if (iron__close_whole(to))
+        return text;
+    free(text);
+    *bytes = 0;
+    return NULL;
 }
 
-/* Closes a file made by fmemopen; returns how much was written, 0 if that failed. */
-static size_t close_memory(FILE *to) {
-    long count = ftell(to);
-
-    return fclose(to) == 0 && count > 0 ? (size_t)count : 0;
+void iron__response_free(iron__response *response) {
+    if (response->kind == IRON_RESPONSE_OWNED)
+        free(response->bytes);
+    if (response->kind == IRON_RESPONSE_STREAM)
+        response->done(response->context);
+    for (uint32_t k = 0; k < response->header_count; k++)
+        free(response->headers[k].value);
 }
 
-size_t iron__raw_problem(iron_server *server, const iron__http_error *error, uint64_t id,
-                         char room[IRON_RAW_PROBLEM_MAX]) {
-    const iron__http_problem *problem = iron__http_problem_find(error->kind);
-    const char *after = retry_after(error->kind);
-    char body[IRON_RAW_PROBLEM_MAX / 2];
-    iron_json_writer json = {.to = fmemopen(body, sizeof body, "w")};
-    size_t bytes;
-    FILE *to;
+char *iron__raw_problem(iron_server *server, const iron__http_error *error, uint64_t id,
+                        size_t *head, size_t *bytes) {
+    iron__request req = {.server = server, .id = id};
+    char *text;
 
-    count_response(server, problem->status, problem);
-    if (!json.to)
-        return 0;
-    iron_json_open(&json, NULL, '{');
-    write_problem(&json, problem, error->help, error->detail, id);
-    iron_json_close(&json, '}');
-    iron_json_end(&json);
-    bytes = close_memory(json.to);
-    to = bytes ? fmemopen(room, IRON_RAW_PROBLEM_MAX, "w") : NULL;
-    if (!to)
-        return 0;
-    write_raw_head(to, problem->status, PROBLEM_JSON, bytes, id);
-    if (after)
-        fprintf(to, "Retry-After: %s\r\n", after);
-    fprintf(to, "\r\n%.*s", (int)bytes, body);
-    return close_memory(to);
+    iron__response_problem(&req, error->kind, error->help, "%s", error->detail);
+    count_response(server, req.response.status, req.response.problem);
+    text = write_raw(&req, bytes);
+    *head = text ? *bytes - req.response.count : 0;
+    iron__response_free(&req.response);
+    return text;
 }
 
 /* Writes all of it, waiting at most RAW_SEND_MS for the client each time. */
@@ -425,27 +421,19 @@ static void drain(iron__request *req) {
 }
 
 void iron__response_send_raw(iron__request *req) {
-    const iron__response *response = &req->response;
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *to;
+    int fd = req->connection->fd;
+    size_t bytes;
+    char *text;
 
     if (!iron__connection_enter(req->server, req->connection, IRON_PHASE_SENDING, 0))
         return;
     count_sent(req);
-    to = open_memstream(&text, &bytes);
-    if (to) {
-        write_raw_head(to, response->status, response->type, response->count, req->id);
-        for (uint32_t k = 0; k < response->header_count; k++)
-            fprintf(to, "%s: %s\r\n", response->headers[k].name, response->headers[k].value);
-        fprintf(to, "\r\n");
-        if (response->count)
-            fwrite(response->bytes, 1, response->count, to);
-        if (fclose(to) == 0 && send_all(req->connection->fd, text, bytes))
-            drain(req);
-    }
+    text = write_raw(req, &bytes);
+    if (text && (req->server->is_tls ? iron__tls_send(req->connection, text, bytes)
+                                     : send_all(fd, text, bytes)))
+        drain(req);
     free(text);
-    shutdown(req->connection->fd, SHUT_WR);
+    shutdown(fd, SHUT_WR);
 }
 
 static enum MHD_Result send_amid_body(iron__request *req) {

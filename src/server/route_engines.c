@@ -336,14 +336,15 @@ static void write_row(iron_json_writer *j, const iron__batch_row *row) {
 /* A page past the end is empty, and the next one starts there too, so that a client that waits for
  * more asks for the right ones. */
 static void respond_page(iron__request *req, const iron__batch_row *rows, size_t count,
-                         uint64_t since, uint64_t total) {
+                         uint64_t since, uint64_t first, uint64_t total) {
     iron_json_writer *j = iron__response_json(req);
-    uint64_t next = since + count;
+    uint64_t next = count > 0 ? rows[count - 1].batch + 1 : since;
 
     iron_json_open(j, "batches", '[');
     for (size_t k = 0; k < count; k++)
         write_row(j, &rows[k]);
     iron_json_close(j, ']');
+    iron_json_number(j, "first", first);
     iron_json_number(j, "next", next);
     iron_json_number(j, "total", total > next || count == 0 ? total : next);
     iron__response_json_end(req, 200);
@@ -354,13 +355,14 @@ static void read_page(iron__request *req, iron__store_engine *kept, uint64_t sin
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for a page of batches"};
     iron__store_engine_view view;
     size_t count = 0;
+    uint64_t first = 0;
     iron_status status = IRON_E_NOMEM;
 
     iron__store_engine_get_view(kept, &view, NULL);
     if (rows)
-        status = iron__store_engine_batches(kept, since, rows, limit, &count, &err);
+        status = iron__store_engine_batches(kept, since, rows, limit, &count, &first, &err);
     if (status == IRON_OK)
-        respond_page(req, rows, count, since, view.batches);
+        respond_page(req, rows, count, since, first, view.batches);
     else if (status == IRON_E_STATE)
         iron__response_problem(req, "no-such-engine", "GET /v1/engines lists the engines.",
                                "%s was deleted while its batches were read", req->variable);

@@ -125,6 +125,13 @@ static void write_devices(const iron__request *req, iron_json_writer *j) {
     iron_json_close(j, ']');
 }
 
+static void write_number_or_null(iron_json_writer *j, const char *name, uint64_t number) {
+    if (number)
+        iron_json_number(j, name, number);
+    else
+        iron_json_null(j, name);
+}
+
 static void write_limits(iron_json_writer *j, const iron_server_options *o) {
     iron_json_open(j, "limits", '{');
     iron_json_number(j, "max_body", o->max_body);
@@ -138,6 +145,8 @@ static void write_limits(iron_json_writer *j, const iron_server_options *o) {
     iron_json_number(j, "request_seconds", o->request_seconds);
     iron_json_number(j, "grace_seconds", o->grace_seconds);
     iron_json_number(j, "drain_seconds", o->drain_seconds);
+    write_number_or_null(j, "keep_batches", o->keep_batches);
+    write_number_or_null(j, "keep_keys", o->keep_keys);
     iron_json_number(j, "min_body_rate", o->min_body_rate);
     iron_json_close(j, '}');
 }

@@ -101,77 +101,24 @@ static iron_status check_options(const iron_server_options *o, iron_error *err) 
     return IRON_OK;
 }
 
-#define OPTION_TEXTS(o)                                                                            \
-    {                                                                                              \
-        &(o)->data, &(o)->token_file, &(o)->tls_cert, &(o)->tls_key, &(o)->report, &(o)->log,      \
-            &(o)->log_level                                                                        \
-    }
-
-/* Replaces a list by a copy that NULL ends; false without memory. */
-static bool copy_list(const char *const **list, size_t count) {
-    const char **copy = calloc(count + 1, sizeof *copy);
-    bool is_copied = copy != NULL;
-
-    for (size_t k = 0; k < count && is_copied; k++) {
-        copy[k] = strdup((*list)[k]);
-        is_copied = copy[k] != NULL;
-    }
-    *list = copy;
-    return is_copied;
-}
-
-static void free_list(const char *const *list) {
-    for (size_t k = 0; list && list[k]; k++)
-        free((void *)(uintptr_t)list[k]);
-    free((void *)(uintptr_t)list);
-}
-
-/* Replaces all texts by copies; false without memory, and then all are copies or NULL too. */
-static bool copy_options(iron_server_options *o) {
-    const char **texts[] = OPTION_TEXTS(o);
-    bool is_copied = copy_list(&o->hosts, o->host_count);
-
-    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
-        char *copy = *texts[k] ? strdup(*texts[k]) : NULL;
-
-        is_copied = is_copied && !copy == !*texts[k];
-        *texts[k] = copy;
-    }
-    return copy_list(&o->listens, o->listen_count) && is_copied;
-}
-
-static void free_options(iron_server_options *o) {
-    const char **texts[] = OPTION_TEXTS(o);
-
-    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++)
-        free((void *)(uintptr_t)*texts[k]);
-    free_list(o->hosts);
-    free_list(o->listens);
-}
-
-/* Fills in defaults, checks, and copies everything that the caller may free. */
+/* Fills in defaults, and checks. */
 static iron_status init_options(iron_server *server, const iron_server_options *given,
                                 iron_error *err) {
-    iron_server_options filled = {0};
+    iron_server_options *o = &server->options;
 
-    IRON_FAIL_IF(given->struct_size == 0 || given->struct_size > sizeof filled, err, IRON_E_ARG,
+    IRON_FAIL_IF(given->struct_size == 0 || given->struct_size > sizeof *o, err, IRON_E_ARG,
                  "iron_server_options.struct_size is %u, this library supports %zu",
-                 given->struct_size, sizeof filled);
-    memcpy(&filled, given, given->struct_size);
-    filled.struct_size = sizeof filled;
-    if (filled.service)
-        server->service = *filled.service;
-    filled.service = NULL;
+                 given->struct_size, sizeof *o);
+    memcpy(o, given, given->struct_size);
+    if (o->service)
+        server->service = *o->service;
     IRON_FAIL_IF(
-        server->service.listen_fd && filled.listen_count, err, IRON_E_ARG,
+        server->service.listen_fd && o->listen_count, err, IRON_E_ARG,
         "listen '%.80s': a socket was passed already (LISTEN_FDS); leave --listen out, and "
         "write the address into the socket unit (ListenStream=)",
-        filled.listens[0]);
-    fill_defaults(&filled);
-    IRON_TRY(check_options(&filled, err));
-    server->options = filled;
-    IRON_FAIL_IF(!copy_options(&server->options), err, IRON_E_NOMEM, "out of memory for options");
-    return IRON_OK;
+        o->listens[0]);
+    fill_defaults(o);
+    return check_options(o, err);
 }
 
 /* The service manager: systemd's protocol, which other service managers speak too; it needs no
@@ -800,6 +747,8 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     store.directory = o->data;
     store.engines_max = o->max_engines;
     store.uploads_max = o->max_uploads;
+    store.keep_batches = o->keep_batches;
+    store.keep_keys_ms = o->keep_keys * 1000;
     store.accept_loss = o->accept_loss;
     store.reserve_bytes = o->reserve ? o->reserve : IRON_RESERVE_AUTO;
     IRON_TRY(iron__store_open(&store, &server->store, err));
@@ -837,7 +786,6 @@ static void destroy(iron_server *server) {
     if (server->null_file)
         fclose(server->null_file);
     free(server->report);
-    free_options(&server->options);
     iron__log_close(server->log);
     iron__tokens_destroy(server->tokens);
     pthread_mutex_destroy(&server->tokens_lock);

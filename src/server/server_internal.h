@@ -3,11 +3,11 @@
  * server_internal.h: the parts of a running server, by file. What routes may use is in http.h.
  *
  *     server.c       options, service manager, listening socket, start and stop   (one thread)
- *     connections.c  accepts connections, limits, times out and drains them    (three threads)
+ *     connections.c  accepts connections, limits, times out and drains them      (two threads)
  *     header.c       parses and checks request headers
  *     request.c      requests as libmicrohttpd delivers them, their checks and routes, Host and
  *                    Origin                                          (one thread per connection)
- *     certificate.c  warnings of a TLS certificate
+ *     tls.c          warnings of a TLS certificate; sending over TLS beside libmicrohttpd
  *     access.c       tokens and their roles, tickets, wrong tokens
  *     response.c     builds and sends responses
  *     log.c          log lines on standard error                                  (one thread)
@@ -247,14 +247,10 @@ typedef struct iron__tickets {
     } all[IRON_TICKETS_MAX];
 } iron__tickets;
 
-/* Logs what is wrong with a TLS certificate, of which `path` is the file (certificate.c). */
-void iron__certificate_warn(const char *pem, const char *path, iron__log *log);
-
 /* The server */
 
 typedef struct iron__acceptor iron__acceptor;
 typedef struct iron__timeouts iron__timeouts;
-typedef struct iron__drain iron__drain;
 typedef struct iron__reporter iron__reporter;
 
 /* A socket that the server listens on. */
@@ -301,7 +297,6 @@ struct iron_server {
     iron__log *log;
     iron__store *store;
     iron__timeouts *timeouts;
-    iron__drain *drain;
     iron__acceptor *acceptor;
     pthread_mutex_t daemon_lock;            /* guards the two below, after the start */
     iron__daemon daemon;                    /* that serves new connections */
@@ -375,6 +370,7 @@ typedef enum iron__phase {
 typedef struct iron__connection {
     struct iron__connection *next, *prev;
     int fd;
+    struct MHD_Connection *mhd;
     uint64_t key;          /* of the client's address */
     atomic_bool is_known;  /* a request on it was allowed by a token */
     bool is_released;      /* no longer counted; guarded by the list's lock */
@@ -391,6 +387,9 @@ typedef struct iron__connection {
     uint64_t acked, acked_at_ns; /* the last progress of a response */
     int unsent;                  /* then */
 } iron__connection;
+
+/* That this thread serves; NULL: not known yet. */
+extern _Thread_local iron__connection *iron__thread_connection;
 
 /* Starts libmicrohttpd with the key and certificate of server->daemon, and everything that a
  * connection needs. */
@@ -418,6 +417,15 @@ bool iron__connection_enter(const iron_server *server, iron__connection *c, iron
  * sockets are drained already. */
 void iron__drain_socket(iron_server *server, int fd);
 
+/* TLS (tls.c) */
+
+/* Logs what is wrong with a certificate, of which `path` is the file. */
+void iron__certificate_warn(const char *pem, const char *path, iron__log *log);
+/* Makes the connection's thread set iron__thread_connection before it reads anything. */
+void iron__tls_watch(iron__connection *c);
+/* Sends bytes and ends the TLS session, in the connection's thread; false: they were not sent. */
+bool iron__tls_send(const iron__connection *c, const char *bytes, size_t count);
+
 /* Requests (request.c) */
 
 /* Starts libmicrohttpd, which calls `notify` for connections that begin and end. */
@@ -436,10 +444,10 @@ enum MHD_Result iron__response_send(iron__request *req);
 /* Writes the response to the socket, which libmicrohttpd can only close from then on. Not under
  * TLS. */
 void iron__response_send_raw(iron__request *req);
-/* Makes a whole response that ends its connection, for connections.c to send, and counts it.
- * Returns its length, 0 if it could not be made. */
-#define IRON_RAW_PROBLEM_MAX 2048u
-size_t iron__raw_problem(iron_server *server, const iron__http_error *error, uint64_t id,
-                         char room[IRON_RAW_PROBLEM_MAX]);
+/* Makes a whole response that ends its connection, for connections.c to send, and counts it. From
+ * malloc, NULL without memory; `head` is the length of its header. */
+char *iron__raw_problem(iron_server *server, const iron__http_error *error, uint64_t id,
+                        size_t *head, size_t *bytes);
+void iron__response_free(iron__response *response);
 
 #endif

@@ -173,8 +173,7 @@ iron_status iron_server_verify(const char *data, iron_server_verified *found, ir
     if (status == IRON_OK)
         status = iron__database_inspect(from.store.db, &why);
     if (status == IRON_OK)
-        status =
-            iron__store_verify(&from.store, &found->engines, &found->feeds, &found->batches, &why);
+        status = iron__store_verify(&from.store, found, &why);
     source_close(&from);
     if (status == IRON_E_FORMAT)
         status = why.status = IRON_E_MISMATCH;

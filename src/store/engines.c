@@ -1006,17 +1006,39 @@ static iron_status insert_feed(iron__database *db, const iron__feed_row *row, ir
     return sql_finish(db, s, "write a feed", err);
 }
 
-static iron_status find_key(iron__database *db, uint64_t engine, const char *key,
-                            iron__feed_row *row, bool *found, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_KEY, IRON_WORDS(engine), err);
+/* The feed that has used the key. A key is forgotten when it is old, and when the feed before it,
+ * which a comparison needs, is no longer kept: then it can be used again, and the writer
+ * (may_write) takes it from the old feed. */
+static iron_status find_key(const iron__store_engine *entry, iron__database *db, bool may_write,
+                            const char *key, iron__feed_row *row, bool *found, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_BY_KEY, IRON_WORDS(entry->id), err);
+    const uint64_t keep_ms = entry->store->options.keep_keys_ms;
+    iron__feed_row without_key;
+    uint64_t position;
+    bool is_kept;
 
     sqlite3_bind_text(s, 2, key, -1, SQLITE_TRANSIENT);
     IRON_TRY(iron__feed_row_step(db, s, row, found, err));
-    IRON_FAIL_IF(
-        *found && (row->engine != engine || strcmp(row->key, key) != 0), err, IRON_E_FORMAT,
-        "the index of the feeds of engine %" PRIu64 " in %.100s is damaged; restore a backup",
-        engine, db->path);
-    return IRON_OK;
+    if (!*found)
+        return IRON_OK;
+    IRON_FAIL_IF(row->engine != entry->id || strcmp(row->key, key) != 0, err, IRON_E_FORMAT,
+                 "the index of the feeds of engine %" PRIu64
+                 " in %.100s is damaged; restore a backup",
+                 entry->id, db->path);
+    is_kept = !keep_ms || iron__now_ms() < row->after.changed_ms + keep_ms;
+    if (is_kept && row->number > 1)
+        IRON_TRY(iron__sql_number(db, IRON_SQL_FEED_END, IRON_WORDS(row->engine, row->number - 1),
+                                  &is_kept, &position, "read a feed", err));
+    if (is_kept)
+        return IRON_OK;
+    *found = false;
+    without_key = *row;
+    without_key.key[0] = '\0';
+    return may_write
+               ? sql_run(db, IRON_SQL_FEED_FORGET_KEY,
+                         IRON_WORDS(row->engine, row->number, iron__feed_row_check(&without_key)),
+                         "forget a key", err)
+               : IRON_OK;
 }
 
 /* Repeated keys. A repeated key with the same tokens gets the first answer again. No hash of the
@@ -1288,7 +1310,7 @@ static iron_status run_small(iron__writer *w, writer_job *job, iron_error *err) 
                 IRON_TRY(pending_feeds_flush(w, err));
                 break;
             }
-        IRON_TRY(find_key(w->db, entry->id, key, &first, &is_known, err));
+        IRON_TRY(find_key(entry, w->db, true, key, &first, &is_known, err));
     }
     if (is_known)
         return compare_small(w, feed, &first, err);
@@ -1338,7 +1360,7 @@ static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) 
         return end_job(job, &feed->result, IRON_FEED_GONE);
     IRON_TRY(pending_feeds_flush(w, err));
     if (row->key[0])
-        IRON_TRY(find_key(w->db, entry->id, row->key, &first, &is_known, err));
+        IRON_TRY(find_key(entry, w->db, true, row->key, &first, &is_known, err));
     if (is_known) {
         /* The key was written since the body began. If that feed began where this one did, the two
          * can be compared as they are; else the client tries again, and the key is known. */
@@ -1535,7 +1557,7 @@ static iron_status find_repeat(upload *u, iron_error *err) {
     iron_status status;
 
     pthread_mutex_lock(&store->read_lock);
-    status = find_key(store->reader, entry->id, u->feed->key, &first, &found, err);
+    status = find_key(entry, store->reader, false, u->feed->key, &first, &found, err);
     if (status == IRON_OK && found) {
         u->is_repeat = true;
         status = repeat_begin(&u->repeat, entry, store->reader, &first, err);
@@ -1975,9 +1997,11 @@ static iron_status write_snapshots(iron__writer *w, bool is_closing, iron_error 
 }
 
 /* Cleanup. Rows without an owner are feeds and snapshots of deleted engines, and blocks of uploads
- * that never became a feed. They are removed in small portions, so that deleting an engine costs
- * one row; what is left when the process ends is found again at the next start. One table is
- * cleaned after the other, each by its engines or uploads. */
+ * that never became a feed, or whose feed was removed. Feeds that are no longer kept are removed,
+ * too: after the first snapshot that makes them unnecessary for a start. All are removed in small
+ * portions, so that deleting an engine costs one row; what is left when the process ends is found
+ * again at the next start. One table is cleaned after the other, each by its engines or uploads.
+ */
 
 /* Owners looked at in one transaction: others must not wait for long. */
 #define CLEANUP_OWNERS 256
@@ -2006,12 +2030,24 @@ static bool is_upload_open(iron__store *store, uint64_t id) {
     return is_open;
 }
 
+/* Of feeds that are no longer kept, which a loaded engine must lose as fast as it gets new ones. */
+#define TRIMMED_ROWS 1024u
+
+static iron_status trim_feeds(iron__writer *w, uint64_t engine, iron_error *err) {
+    const iron__store_options *o = &w->store->options;
+    const uint64_t until_ms = o->keep_keys_ms ? iron__now_ms() - o->keep_keys_ms : INT64_MAX;
+
+    return sql_run(w->db, IRON_SQL_FEEDS_TRIM,
+                   IRON_WORDS(engine, TRIMMED_ROWS, o->keep_batches, until_ms), "remove old feeds",
+                   err);
+}
+
 /* Looks at the next owner; is_removed: a portion of its rows was removed. */
 static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err) {
     writer_cleanup *cleanup = &w->cleanup;
     const cleanup_table *table = &cleanup_tables[cleanup->table];
     uint64_t id = 0, one = 0;
-    bool found, is_owned;
+    bool found, is_owned, is_untouched = false;
 
     IRON_TRY(iron__sql_number(w->db, table->next, IRON_WORDS(cleanup->done), &found, &id,
                               "clean up", err));
@@ -2025,10 +2061,13 @@ static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err
         iron__sql_number(w->db, table->owner, IRON_WORDS(id), &is_owned, &one, "clean up", err));
     if (table->owner == IRON_SQL_UPLOAD_EXISTS)
         is_owned = is_owned || is_upload_open(w->store, id);
-    if (!is_owned) {
+    if (!is_owned)
         IRON_TRY(sql_run(w->db, table->remove, IRON_WORDS(id, table->rows), "clean up", err));
-        *is_removed = sqlite3_changes(w->db->handle) > 0;
-    }
+    else if (table->remove == IRON_SQL_FEEDS_CLEAN && w->store->options.keep_batches)
+        IRON_TRY(trim_feeds(w, id, err));
+    else
+        is_untouched = true;
+    *is_removed = !is_untouched && sqlite3_changes(w->db->handle) > 0;
     if (!*is_removed)
         cleanup->done = id;
     return IRON_OK;
@@ -2347,13 +2386,16 @@ static void run_snapshots(iron__writer *w, bool is_closing) {
     iron_error why = {0};
 
     w->wants_snapshots = false;
-    if (atomic_load(&w->store->has_failed) || atomic_load(&w->store->is_full) ||
-        write_snapshots(w, is_closing, &why) == IRON_OK)
+    if (atomic_load(&w->store->has_failed) || atomic_load(&w->store->is_full))
         return;
-    if (iron__is_no_space(&why))
+    if (write_snapshots(w, is_closing, &why) == IRON_OK) {
+        if (w->store->options.keep_batches) /* feeds before a snapshot can be removed */
+            w->cleanup = (writer_cleanup){.is_wanted = true};
+    } else if (iron__is_no_space(&why)) {
         roll_back_rows(w);
-    else
+    } else {
         fail_group(w, &why);
+    }
 }
 
 /* No caller waits for this; but after a failure SQLite's idea of the disk may be wrong. */

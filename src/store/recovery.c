@@ -77,6 +77,16 @@ static iron_status check_follows(const iron__feed_row *r, const iron__engine_sum
     return IRON_OK;
 }
 
+/* The engine before a feed whose own predecessor is not read. */
+static iron__engine_summary before_feed(const iron__feed_row *r) {
+    const iron__contribution *total = &r->after.checkpoint.closed;
+
+    return (iron__engine_summary){
+        .checkpoint = {.closed = {r->position, total->sum - r->fed.sum, total->xors ^ r->fed.xors},
+                       .batches = r->first_batch},
+        .feeds = r->number - 1};
+}
+
 /* Rebuilding one engine, without a database: rows are passed in.
  *
  *     begin; snapshot, if there is one; for each feed after it: feed, batches ..., feed_end; end
@@ -91,6 +101,7 @@ typedef struct recovery {
     iron__contribution *waiting; /* IRON_BLOCK_BATCHES: many are replayed at once */
     size_t waiting_count;
     uint64_t snapshot_feeds, replayed; /* feeds in the snapshot; batches after it */
+    bool is_without_nodes;             /* they are known from the next snapshot on */
 } recovery;
 
 static iron_status recovery_begin(recovery *r, const iron__store_plan *plan, iron_error *err) {
@@ -188,6 +199,8 @@ static iron_status replay_waiting(recovery *r, iron_error *err) {
     uint64_t tokens = r->engine->closed.count;
     iron__seal seal;
 
+    if (r->is_without_nodes)
+        r->waiting_count = 0;
     for (size_t k = 0; k < r->waiting_count; k++)
         tokens += r->waiting[k].count;
     seal = iron__seal_of_count(tokens);
@@ -324,10 +337,12 @@ static iron_status read_engines(iron__database *db, const iron__store_ledger *le
     return IRON_OK;
 }
 
-/* The newest snapshot of an engine, if there is one. */
-static iron_status read_snapshot(iron__database *db, uint64_t engine, iron__snapshot_row *row,
-                                 bool *found, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_NEWEST, IRON_WORDS(engine), err);
+/* A snapshot of an engine, if there is one: the newest, or the one after a feed. */
+static iron_status read_snapshot(iron__database *db, uint64_t engine, uint64_t feed,
+                                 iron__snapshot_row *row, bool *found, iron_error *err) {
+    sqlite3_stmt *s = feed
+                          ? iron__sql_ready(db, IRON_SQL_SNAPSHOT_AT, IRON_WORDS(engine, feed), err)
+                          : iron__sql_ready(db, IRON_SQL_SNAPSHOT_NEWEST, IRON_WORDS(engine), err);
 
     IRON_TRY(iron__sql_step(db, s, found, "read a snapshot", err));
     if (!*found)
@@ -368,7 +383,7 @@ static iron_status recover_snapshot(recovery *r, iron__database *db, uint64_t en
     iron__feed_row last;
     bool found, has_last = false;
 
-    IRON_TRY(read_snapshot(db, engine, &snapshot, &found, err));
+    IRON_TRY(read_snapshot(db, engine, 0, &snapshot, &found, err));
     if (!found)
         return IRON_OK;
     if (snapshot.number > 0)
@@ -482,11 +497,32 @@ iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iro
     return status;
 }
 
-/* Verifying: all feeds from the first one on, with the state after each; and the newest
- * snapshot. */
+/* Verifying: all feeds from the first one on, with the state after each; and the newest snapshot.
+ * If the first feeds were removed, states are compared from a snapshot on; before it, the rows
+ * with each other. */
+
+static iron_status verify_feed(iron__store *store, uint64_t engine, recovery *r,
+                               const iron__feed_row *feed, iron_error *err) {
+    iron__snapshot_row snapshot;
+    bool found;
+
+    if (r->at.feeds == 0 && feed->number > 1) {
+        r->at = before_feed(feed);
+        r->is_without_nodes = true;
+    }
+    IRON_TRY(recover_feed(store, r, feed, err));
+    if (!r->is_without_nodes)
+        return recovery_end(r, err);
+    IRON_TRY(replay_waiting(r, err));
+    IRON_TRY(read_snapshot(store->db, engine, feed->number, &snapshot, &found, err));
+    if (found)
+        IRON_TRY(recovery_snapshot(r, &snapshot, feed, err));
+    r->is_without_nodes = !found;
+    return IRON_OK;
+}
 
 static iron_status verify_engine(iron__store *store, const iron__engine_row *row, recovery *r,
-                                 iron_error *err) {
+                                 iron_server_verified *seen, iron_error *err) {
     recovery newest;
     iron_status status;
     iron__feed_row feed;
@@ -497,11 +533,20 @@ static iron_status verify_engine(iron__store *store, const iron__engine_row *row
     assert(r->engine);
     s = iron__sql_ready(store->db, IRON_SQL_FEEDS_AFTER, IRON_WORDS(row->id, 0), err);
     while (found) {
+        const uint64_t before = r->at.feeds;
+
         IRON_TRY(iron__feed_row_step(store->db, s, &feed, &found, err));
-        if (found)
-            IRON_TRY(recover_feed(store, r, &feed, err));
-        IRON_TRY(recovery_end(r, err));
+        if (!found)
+            break;
+        IRON_TRY(verify_feed(store, row->id, r, &feed, err));
+        seen->removed += feed.number - before - 1;
+        seen->feeds++;
+        seen->batches += feed.batches;
     }
+    IRON_FAIL_IF(r->is_without_nodes, err, IRON_E_FORMAT,
+                 "engine %s: feed %" PRIu64
+                 " is missing, and there is no snapshot after it" RESTORE,
+                 r->plan->name, seen->removed);
     status = recovery_begin(&newest, &row->plan, err);
     if (status == IRON_OK)
         status = recover_snapshot(&newest, store->db, row->id, err);
@@ -509,23 +554,19 @@ static iron_status verify_engine(iron__store *store, const iron__engine_row *row
     return status;
 }
 
-iron_status iron__store_verify(iron__store *store, uint64_t *engines, uint64_t *feeds,
-                               uint64_t *batches, iron_error *err) {
+iron_status iron__store_verify(iron__store *store, iron_server_verified *found, iron_error *err) {
     iron__store_ledger ledger = {0};
     iron__engine_row *rows = NULL;
     size_t count = 0;
     iron_status status;
 
-    *engines = *feeds = *batches = 0;
     IRON_TRY(read_ledger(store->db, &ledger, err));
     status = read_engines(store->db, &ledger, &rows, &count, err);
     for (size_t k = 0; k < count && status == IRON_OK; k++) {
         recovery r = {0};
 
-        status = verify_engine(store, &rows[k], &r, err);
-        *engines += 1;
-        *feeds += r.at.feeds;
-        *batches += r.at.checkpoint.batches;
+        status = verify_engine(store, &rows[k], &r, found, err);
+        found->engines++;
         recovery_free(&r);
     }
     free(rows);
@@ -540,7 +581,7 @@ typedef struct history {
     iron__database *db;
     iron__batch_row *rows;
     size_t room, count;
-    uint64_t next, end; /* batches */
+    uint64_t first, next, end; /* batches */
 } history;
 
 static bool wants_more(const history *h) { return h->count < h->room && h->next < h->end; }
@@ -555,9 +596,26 @@ static iron_status history_feed(const history *h, uint64_t number, iron__feed_ro
     return IRON_OK;
 }
 
-/* The last feed that begins at or before the next batch. */
-static iron_status find_feed(const history *h, uint64_t feeds, uint64_t *number, iron_error *err) {
-    uint64_t low = 1, high = feeds;
+/* The first feed that is kept. Its statement is not reset: the writer may remove feeds meanwhile,
+ * but they are there for this connection as long as it is reading. */
+static iron_status find_first(history *h, uint64_t *number, iron_error *err) {
+    sqlite3_stmt *s = iron__sql_ready(h->db, IRON_SQL_FEED_FIRST, IRON_WORDS(h->entry->id), err);
+    iron__feed_row row;
+    bool found;
+
+    IRON_TRY(iron__sql_step(h->db, s, &found, "read the first feed", err));
+    *number = found ? iron__column_word(s, 0) : 1;
+    IRON_TRY(history_feed(h, *number, &row, err));
+    h->first = row.first_batch;
+    if (h->next < h->first)
+        h->next = h->first;
+    return IRON_OK;
+}
+
+/* The last feed from `low` on that begins at or before the next batch. */
+static iron_status find_feed(const history *h, uint64_t low, uint64_t feeds, uint64_t *number,
+                             iron_error *err) {
+    uint64_t high = feeds;
     iron__feed_row row;
 
     while (low < high) {
@@ -609,16 +667,13 @@ static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
     uint64_t number;
     bool is_first = true;
 
-    IRON_TRY(find_feed(h, feeds, &number, err));
+    IRON_TRY(find_first(h, &number, err));
+    if (wants_more(h))
+        IRON_TRY(find_feed(h, number, feeds, &number, err));
     for (; wants_more(h); number++) {
         IRON_TRY(history_feed(h, number, &row, err));
         if (is_first) /* what was before it is not read: only its own numbers are compared */
-            before = (iron__engine_summary){
-                .checkpoint = {.closed = {row.position,
-                                          row.after.checkpoint.closed.sum - row.fed.sum,
-                                          row.after.checkpoint.closed.xors ^ row.fed.xors},
-                               .batches = row.first_batch},
-                .feeds = row.number - 1};
+            before = before_feed(&row);
         IRON_TRY(check_follows(&row, &before, &h->entry->plan, err));
         IRON_FAIL_IF(row.first_batch > h->next ||
                          (row.batches > 0 && h->next >= row.first_batch + row.batches),
@@ -634,7 +689,7 @@ static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
 
 iron_status iron__store_engine_batches(iron__store_engine *entry, uint64_t since,
                                        iron__batch_row *rows, size_t room, size_t *count,
-                                       iron_error *err) {
+                                       uint64_t *first, iron_error *err) {
     iron__store *store = entry->store;
     history h = {.entry = entry, .db = store->reader, .rows = rows, .room = room, .next = since};
     iron_status status = IRON_OK;
@@ -645,11 +700,13 @@ iron_status iron__store_engine_batches(iron__store_engine *entry, uint64_t since
     feeds = entry->published.feeds;
     pthread_mutex_unlock(&entry->lock);
     pthread_mutex_lock(&store->read_lock);
-    if (wants_more(&h))
+    if (feeds > 0)
         status = read_history(&h, feeds, err);
     iron__database_reset(store->reader);
     pthread_mutex_unlock(&store->read_lock);
     *count = status == IRON_OK ? h.count : 0;
+    if (first)
+        *first = h.first;
     if (status != IRON_OK && iron__store_engine_is_deleted(entry)) /* its rows are being removed */
         status = iron__fail(err, IRON_E_STATE, 0, "engine %s was deleted", entry->plan.name);
     return status;

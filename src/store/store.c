@@ -254,11 +254,27 @@ static bool is_damage(int code) {
     return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
 }
 
+/* The errno of the write that has failed, to the log, or to the file while the log is copied. By
+ * now sqlite3_system_errno has that of a later call. */
+static int write_errno(iron__database *db) {
+    sqlite3_file *file = NULL;
+    int number = 0;
+
+    sqlite3_file_control(db->handle, "main",
+                         db->is_flushing ? SQLITE_FCNTL_FILE_POINTER : SQLITE_FCNTL_JOURNAL_POINTER,
+                         &file);
+    if (file && file->pMethods)
+        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
+    return number;
+}
+
 /* A write that failed for lack of space. A failed sync is not one, whatever the reason: the kernel
  * may have dropped the data. SQLite knows ENOSPC, and reports EDQUOT like any other error. */
 static bool is_no_space(iron__database *db, int code) {
     int number = sqlite3_system_errno(db->handle);
 
+    if (code == SQLITE_IOERR_WRITE)
+        number = write_errno(db);
     return code == SQLITE_FULL || ((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE ||
                                     (code & 0xff) == SQLITE_CANTOPEN) &&
                                    (number == ENOSPC || number == EDQUOT));
@@ -655,12 +671,15 @@ void iron__database_reset(iron__database *db) {
 iron_status iron__database_flush_log(iron__database *db, int mode, bool *is_complete,
                                      iron_error *err) {
     int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, mode, NULL, NULL);
+    iron_status status = IRON_OK;
 
     if (is_complete)
         *is_complete = code == SQLITE_OK;
-    if (code == SQLITE_OK || code == SQLITE_BUSY)
-        return IRON_OK;
-    return database_fail(db, "copy the log into the file", err);
+    db->is_flushing = true;
+    if (code != SQLITE_OK && code != SQLITE_BUSY)
+        status = database_fail(db, "copy the log into the file", err);
+    db->is_flushing = false;
+    return status;
 }
 
 static int note_frames(void *context, sqlite3 *handle, const char *name, int frames) {

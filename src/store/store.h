@@ -59,6 +59,9 @@ typedef struct iron__store_options {
                                   smaller one before it is used; 0: 2^28, about two seconds */
     /* Progress callback, or NULL. Called often during iron__store_open, on the same thread. */
     void (*loading)(void *context, const iron__store_loading *loading);
+    /* Feeds are removed when a snapshot and at least so many batches of their engine follow them,
+     * and a key is forgotten, but not its feed removed, after so much time. 0: never. */
+    uint64_t keep_batches, keep_keys_ms;
     bool accept_loss;       /* go on although acknowledged data is missing (marker.c) */
     uint64_t reserve_bytes; /* kept free for deletions on a full disk; 0: none */
     /* What an operator should know, a sentence; or NULL. Called from any thread. */
@@ -177,11 +180,12 @@ typedef struct iron__batch_row {
     uint32_t xors;
 } iron__batch_row;
 
-/* Batches since, since+1, ..., up to `room`. Reads them from the disk and verifies them; damage is
- * IRON_E_FORMAT. IRON_E_STATE: the engine was deleted. */
+/* Batches since, since+1, ..., up to `room`. Earlier ones than *first (or NULL) were removed; then
+ * it begins there. Reads them from the disk and verifies them; damage is IRON_E_FORMAT.
+ * IRON_E_STATE: the engine was deleted. */
 iron_status iron__store_engine_batches(iron__store_engine *entry, uint64_t since,
                                        iron__batch_row *rows, size_t room, size_t *count,
-                                       iron_error *err);
+                                       uint64_t *first, iron_error *err);
 
 /* Feeding. */
 

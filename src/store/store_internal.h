@@ -19,6 +19,8 @@
 #include "engine/checkpoint.h"
 #include "store/store.h"
 
+#include <iron/iron_server.h>
+
 #include <assert.h>
 #include <pthread.h>
 #include <sqlite3.h>
@@ -116,7 +118,8 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     "state, seal_t, seal_a, seal_b, carry_0, carry_1, carry_2, key, time_ms, upload, "             \
     "contributions, check_word"
 
-/* Every statement. Each is prepared when it is first used, and then kept. */
+/* Every statement. Each is prepared when it is first used, and then kept. FEEDS_TRIM looks at the
+ * first ?2 feeds: it removes those that a snapshot and ?3 batches follow, none of them after ?4. */
 #define IRON_SQL_MAP(X)                                                                            \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(COMMIT, "COMMIT")                                                                            \
@@ -125,6 +128,9 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(FREE_PAGES, "PRAGMA freelist_count")                                                         \
     X(NEXT_ENGINE, "SELECT next_engine FROM ledger WHERE id = 1")                                  \
     X(FEED_LAST, "SELECT number FROM feeds WHERE engine = ?1 ORDER BY number DESC LIMIT 1")        \
+    X(FEED_FIRST, "SELECT number FROM feeds WHERE engine = ?1 ORDER BY number LIMIT 1")            \
+    X(FEED_FORGET_KEY, "UPDATE feeds SET key = NULL, check_word = ?3 WHERE engine = ?1 AND "       \
+                       "number = ?2")                                                              \
     X(FEED_END, "SELECT position + tokens FROM feeds WHERE engine = ?1 AND number = ?2")           \
     X(CLAIMS, "SELECT id, coalesce(number, 0), coalesce(position + tokens, 0), name FROM engines " \
               "LEFT JOIN feeds ON engine = id AND number = (SELECT max(number) FROM feeds WHERE "  \
@@ -158,11 +164,20 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
                        "bytes) VALUES (?1, ?2, ?3, ?4, ?5)")                                       \
     X(SNAPSHOT_NEWEST, "SELECT number, state, bytes, check_word FROM snapshots "                   \
                        "WHERE engine = ?1 ORDER BY number DESC LIMIT 1")                           \
+    X(SNAPSHOT_AT, "SELECT number, state, bytes, check_word FROM snapshots WHERE engine = ?1 AND " \
+                   "number = ?2")                                                                  \
     X(SNAPSHOT_PRUNE, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM "  \
                       "snapshots WHERE engine = ?1 ORDER BY number DESC LIMIT 1 OFFSET 1)")        \
     X(FEEDS_NEXT_ENGINE, "SELECT engine FROM feeds WHERE engine > ?1 ORDER BY engine LIMIT 1")     \
     X(FEEDS_CLEAN, "DELETE FROM feeds WHERE engine = ?1 AND number < (SELECT number FROM feeds "   \
                    "WHERE engine = ?1 ORDER BY number LIMIT 1) + ?2")                              \
+    X(FEEDS_TRIM,                                                                                  \
+      "DELETE FROM feeds WHERE engine = ?1 AND number < (SELECT number FROM feeds WHERE "          \
+      "engine = ?1 ORDER BY number LIMIT 1) + ?2 AND number < (SELECT max(number) FROM snapshots " \
+      "WHERE engine = ?1) AND number < coalesce((SELECT number FROM (SELECT number, time_ms, "     \
+      "first_batch + batches AS end FROM feeds WHERE engine = ?1 ORDER BY number LIMIT ?2) WHERE " \
+      "time_ms > ?4 OR end > (SELECT first_batch + batches FROM feeds WHERE engine = ?1 ORDER BY " \
+      "number DESC LIMIT 1) - ?3 ORDER BY number LIMIT 1), 9223372036854775807)")                  \
     X(SNAPSHOTS_NEXT_ENGINE, "SELECT engine FROM snapshots WHERE engine > ?1 ORDER BY engine "     \
                              "LIMIT 1")                                                            \
     X(SNAPSHOTS_CLEAN, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM " \
@@ -187,6 +202,7 @@ typedef struct iron__database {
     int shared_memory;  /* a descriptor of the writer's, or -1 */
     int own_lock;       /* the same, of the directory itself */
     int wal_frames;     /* in the log after the last commit */
+    bool is_flushing;   /* the log is being copied into the file */
     bool is_alone;      /* without shared memory, for lack of space: no other can be opened */
 } iron__database;
 
@@ -502,8 +518,7 @@ static inline void iron__store_report_loading(iron__store *store) {
 iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iron_error *err);
 
 /* Replays every engine from its first feed, and compares the state after each; counts what it has
- * seen. Damage is IRON_E_FORMAT (recovery.c). */
-iron_status iron__store_verify(iron__store *store, uint64_t *engines, uint64_t *feeds,
-                               uint64_t *batches, iron_error *err);
+ * seen in found. Damage is IRON_E_FORMAT (recovery.c). */
+iron_status iron__store_verify(iron__store *store, iron_server_verified *found, iron_error *err);
 
 #endif

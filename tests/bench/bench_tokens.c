@@ -9,7 +9,7 @@
  * per node and get a small share of the buffer. The program only reports ratios; it has no pass or
  * fail.
  */
-#include "arena/device_cpu.c"
+#include "arena/ceilings_cpu.c"
 #include "core/cpu.h"
 
 #include <iron/iron_arena.h>
@@ -157,9 +157,11 @@ static void run_row(const bench *b, row *r) {
     iron_error err;
 
     if (r->pool) {
-        work w = {.from = (char *)b->tokens, .bytes = b->count * sizeof(uint32_t)};
+        const way read = {.width = widest(), .level = INTO_L2, .ahead_bytes = IRON_PREFETCH_BYTES};
+        char *from = (char *)b->tokens;
+        work w = {&read, IRON_CPU_READ, (size_t)1 << 20, from, from, from, 0};
 
-        iron__thread_pool_run(r->pool, read_piece, &w, w.bytes / PIECE_BYTES);
+        iron__thread_pool_run(r->pool, run_piece, &w, b->count * sizeof(uint32_t) / w.piece);
         require_same(&first_read, w.result);
         return;
     }

@@ -34,7 +34,7 @@ SIZES = {
     "polybench": {"MINI": "38x42", "SMALL": "116x124", "MEDIUM": "390x410", "LARGE": "1900x2100",
                   "EXTRALARGE": "1800x2200"},
 }
-TOP_KEYS = ["schema", "iron", "host", "devices", "ceilings", "results"]
+TOP_KEYS = ["schema", "iron", "host", "devices", "ceilings", "results", "data"]
 ROW_KEYS = ["op", "contender", "backend", "memory", "device", "size", "dtype", "params", "peer",
             "useful_bytes", "cache_resident", "status", "reason", "verified", "baseline",
             "speedup", "scopes"]

@@ -208,6 +208,21 @@ class Refusals(ArenaTest):
         self.refused_each("--dtype", ("f32",), "tokens.cpu.scalar", says="dtype")
         self.refused_each("--dtype", ("u16",), says=("dtype u16", r"f32 f64 \(atax\)"))
 
+    def test_passed_over_ops_are_named(self):
+        text = self.succeeds("arena", "--dry-run", "atax", "tokens.cpu.scalar", "--size", "99",
+                             env=CPU_ONLY).text
+        self.assertRegex(text, r"(?m)^passed over: atax: --size 99 does not fit: it takes ROWSxCOLS")
+        text = self.succeeds("arena", "--dry-run", "*", "--dtype", "f32", env=CPU_ONLY).text
+        self.assertRegex(text, r"(?m)^passed over: tokens: it has no --dtype f32$")
+
+    def test_vocab_without_tokens(self):
+        for glob, more in (("histogram.*", ("--dtype", "u8")), ("atax.*", ())):
+            self.refused("arena", glob, *more, "--vocab", 100, env=CPU_ONLY,
+                         says=("--vocab 100", glob.split(".")[0]))
+        text = self.succeeds("arena", "--dry-run", "histogram.*", "--dtype", "u8,u32", "--vocab",
+                             100, env=CPU_ONLY).text
+        self.assertRegex(text, r"(?m)^without --vocab: histogram u8: ")
+
     def test_memory(self):
         self.refused_each("--memory", ("", "fast", "Pinned", "pinned,", ",pinned", "pinned,fast"),
                           says="memory")
@@ -218,7 +233,7 @@ class Refusals(ArenaTest):
                           says=("parameter", "they have none"))
         self.refused("arena", "atax.cpu", "--param", "x=1", "--param", "y=1", "--param", "x=2",
                      says=("'x'", "twice"), env=CPU_ONLY)
-        self.refused("arena", "atax.cpu", *(f"--param=x{k}=1" for k in range(17)),
+        self.refused("arena", "atax.cpu", *(f"--param=x{k}=1" for k in range(65)),
                      says="--param", env=CPU_ONLY)
         self.refused("arena", "atax.cpu", "--param")
 

@@ -28,6 +28,7 @@ class Demo(IronTest):
         self.assertEqual(done.stdout.count(SEAL), 6, done.stdout)
         self.assertIn("equal, bit for bit", done.stdout)
         self.assertIn("first difference at position 6172839", done.stdout)
+        self.assertNotIn("stay in this processor's cache", done.stdout)
 
         closing = done.stdout.split("The fastest of each race:\n")[1]
         for op in OPS:
@@ -50,6 +51,26 @@ class Demo(IronTest):
             tried = subprocess.run([command, *rest.split()], cwd=REPO, env=environment(),
                                    check=False, capture_output=True, text=True, timeout=TIMEOUT_S)
             self.assertEqual((tried.returncode, tried.stderr), (0, ""), rest)
+
+    def test_data_do_not_fit_the_cache(self):
+        """Or the demonstration says so, where the cache is too large for a short race."""
+        size, cache = "--size ([0-9]+),([0-9]+)x", self.dir / "iron"
+        for mib, tokens, says in ((8, 192 << 18, False), (64, 256 << 18, False),
+                                  (300, 192 << 18, True)):
+            cache.write_text(f"""#!/bin/sh
+[ "$1" = info ] && echo '"l2_bytes": 1048576, "l3_bytes": {mib << 20}' && exit
+[ "$1" = arena ] || exec {IRON} "$@"
+printf ' 1   tokens.cpu.champion 1 2 3\\n'
+""", encoding="utf-8")
+            cache.chmod(0o755)
+            done = self.demo(self.dir / "made", IRON=str(cache), IRON_DEMO_RACE="")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            count, rows = map(int, re.search(size, done.stdout).groups())
+            self.assertEqual(count, tokens)
+            self.assertGreaterEqual(8 * rows * rows, 4 * tokens)
+            self.assertEqual("stay in this processor's cache of 300 MiB" in done.stdout, says)
+            if not says:
+                self.assertGreaterEqual(4 * count, 4 * mib << 20)
 
     def test_missing_command_fails(self):
         done = self.demo(self.dir / "none", IRON=str(self.dir / "iron"))

@@ -410,8 +410,9 @@ class Info(IronTest):
     def test_measuring_only_the_cpu(self):
         info = self.json("info", "--backend", "cpu", "--measure", "--threads", 1)
         self.assertEqual([b["name"] for b in info["backends"]], ["cpu"])
-        for key in ("read", "write", "copy"):
+        for key in ("read", "write", "copy", "triad"):
             self.assertGreater(info["ceilings"][key]["all_threads_gb_s"], 0)
+            self.assertIn("1 thread, ", info["ceilings"][key]["shape"])
 
     def test_invalid_options_are_refused(self):
         self.refused("info", "--backend", "vulkan", says=("vulkan", "cpu", "cuda", "opencl"))

@@ -15,7 +15,7 @@ from collections import Counter
 from harness import REPO, IronTest, environment
 
 LABELS = {"usage:", "Options:", "Commands:", "Examples:", "Exit", "status:"}  # headings in a page
-OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-z])(?![\w-])")
+OPTION = re.compile(r"(?<![\w-])(--[a-z][a-z-]*|-[a-zA-Z])(?![\w-])")
 READING = {"--dtype": "u8 u16 u32 i32 i64", "--format": "auto raw llmc megatron npy ds litpkds arrow parquet mds",
            "--backend": "auto cpu cuda opencl"}
 CHOICES = {
@@ -33,8 +33,10 @@ CHOICES = {
         "--memory": "auto pageable pinned streams uvm uvm-prefetch zero-copy"},
     "quantize": {"--kind": "real xor"},
     "serve": {"--log": "text json", "--log-level": "debug info warning error"},
+    "ledger": {name: READING[name] for name in ("--dtype", "--format")},
     "push": {name: READING[name] for name in ("--dtype", "--format")},
     "arena": {"--dtype": "f32 f64 u8 u16 u32",
+              "--format": READING["--format"],
               "--memory": "pageable pinned streams uvm uvm-prefetch zero-copy",
               "--scope": "kernel transfer end_to_end"},
 }
@@ -97,7 +99,7 @@ class Pages(ManualTest):
             in_help = terms(self.succeeds(name, "--help").text)
             self.assertEqual(re.findall(r"^\.TP\n(-.*)$", plain, re.M), in_help, name)
             for term in in_help:
-                self.assertRegex(term, r"\A(-[a-z], )?--[a-z-]+( [A-Z]\S*)?\Z")
+                self.assertRegex(term, r"\A(-[a-zA-Z], )?--[a-z-]+( [A-Z]\S*)?\Z")
 
     def test_sections(self):
         for name in [None, *self.commands()]:
@@ -185,7 +187,7 @@ class Completion(ManualTest):
             wanted = own_options(self.succeeds(name, "--help").text) | {"--help"}
             self.assertEqual(set(self.complete(name, "-")), wanted, name)
             block = re.search(rf"^    {name}\)\n(.*?);;$", zsh, re.M | re.S).group(1)
-            self.assertEqual(set(re.findall(r"^ +'\*(--?[a-z-]+)", block, re.M)), wanted, name)
+            self.assertEqual(set(re.findall(r"^ +'\*(--?[a-zA-Z-]+)", block, re.M)), wanted, name)
             rows = re.findall(rf"from {name}'((?: -[sl] \S+)+)", fish)
             found = re.findall(r"-([sl]) (\S+)", " ".join(rows))
             self.assertEqual({("--" if kind == "l" else "-") + word for kind, word in found}, wanted)

@@ -5,6 +5,8 @@ Every token must arrive exactly once, whichever requests or responses are lost; 
 is reported in one line.  The real server is tested in tests/server.
 """
 
+import datetime
+import email.utils
 import os
 import pty
 import re
@@ -25,8 +27,8 @@ class PushTest(IronTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        said = iron("push", "none", "none").message
-        if "not part of this build" in said:
+        said = iron("sum", "http://127.0.0.1:1/x").message
+        if "need libcurl" in said:
             raise unittest.SkipTest(said.strip())
 
     def setUp(self):
@@ -204,6 +206,12 @@ class Failures(PushTest):
         self.server.failures = [(503, {"Retry-After": "1"})]  # without it: 0.1 to 0.2 s
         self.assertGreater(self.push()["seconds"], 1)
 
+    def test_retry_after_may_be_a_date(self):
+        later = email.utils.format_datetime(
+            datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=3), usegmt=True)
+        self.server.failures = [(503, {"Retry-After": later})]
+        self.assertGreater(self.push()["seconds"], 1)
+
     def test_failed_position_queries_are_repeated(self):
         self.survive("lost", retried=0, questions=["ok", "drop", (503, {})])
 
@@ -278,6 +286,12 @@ class Refusals(PushTest):
     def test_connection_refused(self):
         self.server.stop()
         self.refuse(r"Connection refused; is iron serve running there\?|Failed to connect")
+
+    def test_missing_library(self):
+        result = self.iron("push", "tokens.bin", self.server.url, "--dtype", "u16",
+                           env={"IRON_CURL_LIBRARY": "none"})
+        self.assert_error_line(result, "iron push need libcurl: none: .*; install the package "
+                                       "libcurl4 or unset IRON_CURL_LIBRARY")
 
     def test_unknown_engine(self):
         self.refuse(r"engine other: There is no engine of this name \(404\): what happened",

@@ -270,7 +270,6 @@ iron__cu_result cuDeviceGetAttribute(int *value, iron__cu_device_attribute attri
         int attribute, value;
     } rows[] = {
         {IRON_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
-        {IRON_CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
         {IRON_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
         {IRON_CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, fake.maps_host},
         {IRON_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 50 << 20},

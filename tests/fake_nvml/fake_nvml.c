@@ -57,12 +57,6 @@ int nvmlDeviceGetClockInfo(iron__nvml_device *device, int clock, unsigned *mhz) 
                                        : answer(device, f->memory_code, f->memory, mhz);
 }
 
-int nvmlDeviceGetMaxClockInfo(iron__nvml_device *device, int clock, unsigned *mhz) {
-    const fake_nvml *f = &fake_nvml_state;
-
-    return clock == IRON_NVML_CLOCK_SM ? answer(device, f->max_code, f->max, mhz) : 2;
-}
-
 int nvmlDeviceGetCurrentClocksEventReasons(iron__nvml_device *device, unsigned long long *reasons) {
     *reasons = fake_nvml_state.reasons;
     return device == &card ? fake_nvml_state.reasons_code : 2;
@@ -75,14 +69,16 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(iron__nvml_device *device,
     return device == &card ? fake_nvml_state.reasons_code : 2;
 }
 
+int nvmlDeviceGetTotalEnergyConsumption(iron__nvml_device *device,
+                                        unsigned long long *millijoules) {
+    *millijoules = fake_nvml_state.energy;
+    return device == &card ? fake_nvml_state.energy_code : 2;
+}
+
 int nvmlDeviceGetTemperature(iron__nvml_device *device, int sensor, unsigned *celsius) {
     const fake_nvml *f = &fake_nvml_state;
 
-    return sensor == IRON_NVML_SENSOR_GPU
-               ? answer(device, f->temperature_code, f->temperature, celsius)
+    return sensor == IRON_NVML_TEMPERATURE_GPU
+               ? answer(device, f->celsius_code, f->celsius, celsius)
                : 2;
-}
-
-int nvmlDeviceGetPowerUsage(iron__nvml_device *device, unsigned *milliwatts) {
-    return answer(device, fake_nvml_state.power_code, fake_nvml_state.milliwatts, milliwatts);
 }

@@ -10,10 +10,9 @@
 
 /* Each code is the return value of a function; 0: the figure is returned. */
 typedef struct fake_nvml {
-    int init_code, card_code, core_code, memory_code, max_code, reasons_code, temperature_code,
-        power_code;
-    unsigned core, memory, max, temperature, milliwatts;
-    unsigned long long reasons;
+    int init_code, card_code, core_code, memory_code, reasons_code, energy_code, celsius_code;
+    unsigned core, memory, celsius;
+    unsigned long long reasons, energy;
     unsigned inits, cards, old_reasons; /* calls; old: of the older name */
     char bus[32];                       /* of the last lookup */
 } fake_nvml;

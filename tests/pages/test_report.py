@@ -5,8 +5,9 @@ docs/schema/arena-1.json, the CSV with a reader, the page in a browser.
 
     python3 tests/pages/test_report.py FOLDER      (the folder with wide.json, wide.html, ...)
 
-Screenshots and a PDF are left beside the reports for inspection.  Without chromium or
-python3-jsonschema the exit status is 77: skipped, with the reason.
+axe-core, from web/node_modules, audits the pages.  Screenshots and a PDF are left beside the
+reports for inspection.  Without chromium or python3-jsonschema the exit status is 77: skipped, with
+the reason.
 """
 
 import csv
@@ -22,9 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from browser import Browser  # noqa: E402  (found through the path set above)
 
 REPO = Path(__file__).resolve().parents[2]
+AXE = REPO / "web/node_modules/axe-core/axe.min.js"
 FOLDER = Path(".")
 KINDS = ("wide", "usual", "tiny")
-TOP_KEYS = ["schema", "iron", "host", "devices", "ceilings", "results"]
+TOP_KEYS = ["schema", "iron", "host", "devices", "ceilings", "results", "data"]
 ROW_KEYS = ("op contender backend memory device size dtype params peer useful_bytes cache_resident "
             "status reason verified baseline speedup scopes").split()
 SCOPE_KEYS = ("median_ms mean_ms min_ms p95_ms noise_percent gb_s percent_of_ceiling "
@@ -38,6 +40,20 @@ def refuse_constant(name):
 def load(kind: str) -> dict:
     text = (FOLDER / f"{kind}.json").read_text(encoding="utf-8")
     return json.loads(text, parse_constant=refuse_constant)
+
+
+def variant(kind: str, change, comparison=None) -> str:
+    """A page with the same document after change(document), and a comparison; its name in the
+    folder."""
+    text, document = (FOLDER / f"{kind}.html").read_text(encoding="utf-8"), load(kind)
+    change(document)
+    for part, value in (("data", document), ("before", comparison)):
+        head, mark, rest = text.partition(f'id="{part}">')
+        text = (head + mark + json.dumps(value).replace("<", "\\u003c") +
+                rest[rest.index("</script>"):])
+    name = f"{kind}-{change.__name__}"
+    (FOLDER / f"{name}.html").write_text(text, encoding="utf-8")
+    return name
 
 
 def panels(rows, wanted=lambda row: True) -> int:
@@ -112,6 +128,14 @@ class Documents(unittest.TestCase):
 
 
 class Pages(unittest.TestCase):
+    # Pairs of texts in a chart that cover each other.
+    OVERLAPPING = """[...document.querySelectorAll('[data-chart=%s] svg')].flatMap(s => {
+        const texts = [...s.querySelectorAll('%s')].map(t => [t.textContent,
+            t.getBoundingClientRect()]);
+        return texts.flatMap(([a, p], k) => texts.slice(k + 1).filter(([, q]) =>
+            p.left + 1 < q.right && q.left + 1 < p.right && p.top + 3 < q.bottom &&
+            q.top + 3 < p.bottom).map(([b]) => a + ' / ' + b)); })"""
+
     @classmethod
     def setUpClass(cls):
         cls.browser = Browser().__enter__()
@@ -146,7 +170,7 @@ class Pages(unittest.TestCase):
                                  panels(rows))
                 self.assertEqual(self.count(page, "[data-chart=samples] .sample"),
                                  sum(len(r["scopes"]["kernel"]["samples"]) for r in rows))
-                self.assertEqual(self.count(page, "#all-rows tbody tr"), len(document["results"]))
+                self.assertEqual(self.count(page, "#all-rows [data-row]"), len(document["results"]))
                 self.assertEqual(self.count(page, "[data-chart=scaling]"),
                                  2 if kind == "wide" else 0)
                 self.assert_quiet(page)
@@ -166,19 +190,44 @@ class Pages(unittest.TestCase):
         self.assertTrue(all(lines[:2] == ["read", "copy"] for lines in drawn))
         self.assertTrue(all(lines[2:] in ([], ["to_device_pinned"]) for lines in drawn))
         self.assertEqual(sorted(map(len, drawn)), [2, 3, 3])
+        self.assertGreater(self.count(self.open("wide"), "[data-ceiling=cache]"), 0)
+
+    def test_rooflines_name_all(self):
+        """Every contender of the largest size has its name, or a number that stands for it; the
+        names of ceilings that lie closely together, copy above read, do not touch."""
+        def copy_above_read(document):
+            read = {c["device"]: c for c in document["ceilings"] if c["name"] == "read"}
+            for ceiling in document["ceilings"]:
+                if ceiling["name"] == "copy":
+                    ceiling["gb_s"] = read[ceiling["device"]]["gb_s"] * 1.003
+
+        script = """[...document.querySelectorAll('[data-chart=roofline]')].map(f => {
+            const names = [...f.querySelectorAll('text[aria-hidden]')].map(t => t.textContent);
+            const numbers = names.filter(t => /^\\d+$/.test(t)).map(Number);
+            const listed = f.querySelectorAll('.numbered li').length;
+            return [f.querySelectorAll('.leader + text:not([aria-hidden])').length, names.length,
+                    numbers.sort((a, b) => a - b), listed]; })"""
+        rows = [r for r in load("usual")["results"]
+                if r["status"] == "ok" and r["params"].get("data") != "zipf"]
+        for width in (1280, 360):
+            page = self.open(variant("usual", copy_above_read), width=width)
+            self.assertEqual(page.evaluate(self.OVERLAPPING % ("roofline", "text")), [], width)
+            for roofs, names, numbers, listed in page.evaluate(script):
+                self.assertGreaterEqual(roofs, 2)
+                self.assertGreaterEqual(names, 3)
+                self.assertEqual(numbers, list(range(1, listed + 1)))
+            texts = page.evaluate("[...document.querySelectorAll('[data-chart=roofline] text, "
+                                  ".numbered')].map(t => t.textContent).join(' ')")
+            for row in rows:
+                self.assertIn(row["contender"], texts)
 
     def test_labels_do_not_overlap(self):
         """No two labels of a roofline, nor two of a scaling chart, cover each other."""
-        script = """[...document.querySelectorAll('[data-chart=%s] svg')].flatMap(s => {
-            const texts = [...s.querySelectorAll('text[aria-hidden]')].map(t => [t.textContent,
-                t.getBoundingClientRect()]);
-            return texts.flatMap(([a, p], k) => texts.slice(k + 1).filter(([, q]) =>
-                p.left + 1 < q.right && q.left + 1 < p.right && p.top + 3 < q.bottom &&
-                q.top + 3 < p.bottom).map(([b]) => a + ' / ' + b)); })"""
         for kind, width in (("wide", 1280), ("wide", 380), ("usual", 800)):
             page = self.open(kind, width=width)
             for chart in ("roofline", "scaling", "params", "ranking"):
-                self.assertEqual(page.evaluate(script % chart), [], (kind, width, chart))
+                found = page.evaluate(self.OVERLAPPING % (chart, "text[aria-hidden]"))
+                self.assertEqual(found, [], (kind, width, chart))
 
     def test_hostile_text_stays_text(self):
         page = self.open("usual")
@@ -214,25 +263,49 @@ class Pages(unittest.TestCase):
     def test_rows_sort_and_filter(self):
         page = self.open("usual")
         column = self.titles(page).index("GB/s")
-        rates = ("[...document.querySelectorAll('#all-rows tbody tr.ok')].map(r => "
-                 f"Number(r.children[{column}].textContent))")
-        head = f"[...document.querySelectorAll('#all-rows th')][{column}]"
-        document_order = page.evaluate(rates)
-        self.assertNotEqual(document_order, sorted(document_order))
+        rates = ("[...document.querySelectorAll('#all-rows tbody')].map(b => [...b"
+                 f".querySelectorAll('tr.ok')].map(r => Number(r.children[{column}].textContent)))")
+        head = f"[...document.querySelectorAll('#all-rows thead th')][{column}]"
+        by_case = page.evaluate(rates)
+        self.assertEqual(len(by_case), len({(r["op"], r["size"], r["params"].get("data"))
+                                            for r in load("usual")["results"]}))
         page.evaluate(head + ".firstChild.click()")
-        self.assertEqual(page.evaluate(rates), sorted(document_order))
+        self.assertNotEqual(page.evaluate(rates), by_case)
+        self.assertEqual(page.evaluate(rates), [sorted(case) for case in by_case])
         self.assertEqual(page.evaluate(head + ".getAttribute('aria-sort')"), "ascending")
         page.evaluate(head + ".firstChild.click()")
-        self.assertEqual(page.evaluate(rates), sorted(document_order, reverse=True))
+        self.assertEqual(page.evaluate(rates), [sorted(c, reverse=True) for c in by_case])
         page.evaluate("search.value = 'cuda PINNED'; search.dispatchEvent("
                       "new Event('input', {bubbles: true}))")
         expected = [r for r in load("usual")["results"]
                     if r["backend"] == "cuda" and r["memory"] == "pinned"]
-        self.assertEqual(self.count(page, "#all-rows tbody tr"), len(expected))
+        self.assertEqual(self.count(page, "#all-rows [data-row]"), len(expected))
+        self.assertEqual(self.count(page, "#all-rows tbody"), len({r["op"] for r in expected}))
         self.assert_quiet(page)
 
+    def test_the_wide_table_fits_or_shows_that_it_scrolls(self):
+        box = "document.querySelector('#rows .scroll')"
+        for kind, width, fits in (("usual", 1280, True), ("tiny", 1280, True),
+                                  ("usual", 800, False), ("usual", 360, False)):
+            page = self.open(kind, width=width)
+            room = page.evaluate(f"{box}.clientWidth - {box}.scrollWidth")
+            self.assertEqual(room >= 0, fits, (kind, width, room))
+            shown = ("[...document.querySelector('#rows .wide').classList, getComputedStyle("
+                     "document.querySelector('#rows .more')).display]")
+            self.assertEqual(page.evaluate(shown), ["wide", "none"] if fits else
+                             ["wide", "is-cut-right", "block"])
+            if fits:
+                continue
+            page.evaluate(f"{box}.scrollLeft = 100000")
+            page.settle()
+            self.assertEqual(page.evaluate(shown), ["wide", "is-cut-left", "block"])
+            # the names stay where they are
+            self.assertEqual(page.evaluate(f"{box}.querySelector('td.who').getBoundingClientRect()"
+                                           f".left >= {box}.getBoundingClientRect().left"), True)
+            self.assert_quiet(page)
+
     def titles(self, page) -> list[str]:
-        return page.evaluate("[...document.querySelectorAll('#all-rows th')].map(h => "
+        return page.evaluate("[...document.querySelectorAll('#all-rows thead th')].map(h => "
                              "h.textContent)")
 
     def test_headline_is_about_memory(self):
@@ -241,31 +314,105 @@ class Pages(unittest.TestCase):
         def headline(*shares):  # percent of the ceiling, and whether the data fit into the cache
             groups = [{"isLargest": True,
                        "ok": [{"op": f"op{share}", "device": "a card", "cache_resident": cached,
-                               "kernel": {"percent_of_ceiling": share}}]}
+                               "kernel": {"percent_of_ceiling": share, "gb_s": share / 10}}]}
                       for share, cached in shares]
             model = json.dumps({"rows": [g["ok"][0] for g in groups], "groups": groups})
             return page.evaluate(f"headline({model})")
 
+        def headline_of_rows(*rows):  # of one group
+            model = json.dumps({"rows": rows, "groups": [{"isLargest": True, "ok": rows}]})
+            return page.evaluate(f"headline({model})")
+
+        rows = [{"op": "a", "device": "a card", "cache_resident": False, "above_ceiling": share > 102,
+                 "kernel": {"percent_of_ceiling": share}} for share in (119, 97)]
         memory = "of what the memory of a card gives"
-        self.assertEqual(headline((300, True), (80, False), (70, False)),
+        self.assertEqual(headline_of_rows(*rows), f"a reaches 97 % {memory}")
+        self.assertEqual(headline_of_rows(rows[0]),
+                         "a is above the ceiling of a card, which was measured too low")
+        self.assertEqual(headline((300, True), (80, False), (70, False), (119, False)),
                          f"op80 reaches 80 % {memory}")
+        self.assertEqual(headline((300, True), (119, False), (103, False)),
+                         "op119 is above the ceiling of a card, which was measured too low")
         self.assertEqual(headline((300, True), (200, True)),
-                         f"op300, with its data in the cache, reaches 300 % {memory}")
+                         "op300 runs at 30.00 GB/s with its data in the cache of a card")
+
+    def test_what_was_left_out_is_told_in_full(self):
+        repeated = "the device has no shared virtual memory"  # already the reason of rows
+
+        def remarked(document):
+            document["host"]["remarks"] = ["passed over: banks: no size of it is 5x5",
+                                           "unavailable: opencl: " + repeated]
+
+        document, page = load("usual"), self.open(variant("usual", remarked))
+        text = page.evaluate("document.getElementById('skipped').textContent")
+        for row in document["results"]:
+            told = f"{row['op']}.{row['backend']}.{row['contender']} {row['memory']}"
+            if row["status"] == "skipped":
+                self.assertIn(told, text)
+                self.assertEqual(text.count(row["reason"]), 1)
+        self.assertIn("opencl 1, an FPGA: the driver offers no compiler", text)
+        self.assertIn("passed over: banks: no size of it is 5x5", text)
+        self.assertEqual(self.count(self.open("tiny"), "#skipped"), 0)
+
+    def test_before_and_after(self):
+        def compared(document):
+            pass
+
+        def span(median, count=30):
+            return {"median_ms": median, "low_ms": median * 0.99, "high_ms": median * 1.01,
+                    "count": count}
+
+        results = load("usual")["results"]
+        rows = [{"row": k, "key": "not shown", "scope": "kernel", "change": change,
+                 "old": span(median), "new": span(row["scopes"]["kernel"]["median_ms"]),
+                 "reason": ""}
+                for k, row in enumerate(results) if row["status"] == "ok"
+                for median, change in [
+                    (row["scopes"]["kernel"]["median_ms"] / (1.25 if k == 0 else 1),
+                     "slower" if k == 0 else "same")]]
+        raced = len(rows)
+        broken = next(k for k, row in enumerate(results) if row["status"] == "failed")
+        skipped = next(k for k, row in enumerate(results) if row["status"] == "skipped")
+        rows += [{"row": skipped, "key": "", "scope": "", "change": "new", "old": None,
+                  "new": None, "reason": "skipped: not raced"},
+                 {"row": broken, "key": "", "scope": "", "change": "broken", "old": None,
+                  "new": None, "reason": "failed: </script>"},
+                 {"row": None, "key": "atax.cpu.old host", "scope": "", "change": "gone",
+                  "old": None, "new": None, "reason": "it was ok"}]
+        comparison = {"path": "old <b>.json", "threshold_percent": 5, "rows": rows}
+        name = variant("usual", compared, comparison)
+        for width in (1280, 360):
+            page = self.open(name, width=width)
+            marks = page.evaluate("[...document.querySelectorAll('[data-chart=comparison] .mark')]"
+                                  ".map(m => m.getAttribute('aria-label'))")
+            self.assertEqual(len(marks), raced)
+            self.assertEqual(sum("change +25.0 %, slower" in mark for mark in marks), 1)
+            self.assertEqual(sum("change +0.0 %, same" in mark for mark in marks), raced - 1)
+            text = page.evaluate("document.getElementById('comparison').textContent")
+            for words in (f"old <b>.json: 1 slower, 1 broken, {raced - 1} same, 1 gone",
+                          "atax.cuda.transposed pinned, 8192x8192, f32: failed: </script>",
+                          "atax.cpu.old host: it was ok"):
+                self.assertIn(words, text)
+            self.assertNotIn("not raced", text)
+            self.assertEqual(page.evaluate(self.OVERLAPPING % ("comparison", "text")), [])
+            self.assert_quiet(page)
+        self.assertEqual(self.count(self.open("usual"), "#comparison-title"), 0)
 
     def test_empty_columns_are_hidden(self):
-        more = ["parameters", "end to end", "regs", "local B", "spill B", "occupancy"]
+        more = ["memory", "end to end", "regs", "local B", "spill B", "occupancy"]
         self.assertEqual([t for t in self.titles(self.open("usual")) if t in more], more)
         self.assertEqual([t for t in self.titles(self.open("tiny")) if t in more], [])
 
     def test_kernel_details_are_shown(self):
         page = self.open("usual")
-        row = ("[...document.querySelectorAll('#all-rows tbody tr')].find(r => "
-               "r.textContent.includes('cuda.local') && r.textContent.includes('zipf'))")
+        row = ("[...document.querySelectorAll('#all-rows tbody')].find(b => b.textContent"
+               ".includes('data zipf')).querySelector('tr.ok:nth-child(2)')")
         cells = page.evaluate(f"[...{row}.children].map(c => c.textContent)")
         titles = self.titles(page)
-        self.assertEqual([cells[titles.index(t)] for t in ("parameters", "regs", "local B",
-                                                           "spill B", "occupancy")],
-                         ["data zipf", "40", "49152", "0", "50 %"])
+        self.assertIn("cuda.local", cells[titles.index("contender")])
+        self.assertEqual([cells[titles.index(t)] for t in ("regs", "local B", "spill B",
+                                                           "occupancy")],
+                         ["40", "49152", "0", "50 %"])
         said = page.evaluate("[...document.querySelectorAll('[data-chart=ranking] .mark')].map(m "
                              "=> m.getAttribute('aria-label')).find(t => t.includes('cuda.local'))")
         for words in ("data uniform", "bins 256", "main kernel histogram_local", "registers 40",
@@ -288,7 +435,41 @@ class Pages(unittest.TestCase):
         self.assertEqual(titles, ["tokens u32", "atax f32", "histogram u8, data uniform",
                                   "histogram u8, data zipf"])
         self.assertEqual(self.count(page, "#ranking details[open]"), 3)
+        self.assertEqual(self.count(page, "#ranking details.size"), 0)
         self.assertEqual(self.count(page, ".cards .card"), 4)
+
+    def test_sizes_are_grouped(self):
+        page = self.open("wide")
+        sizes = page.evaluate("[...document.querySelectorAll('#ranking details.group')].map(d => "
+                              "[...d.querySelectorAll('details.size')].map(s => [s.open, "
+                              "s.querySelector('span').textContent]))")
+        tokens = [[True, "talk:LARGE, 2147483648"], [False, "talk:STANDARD, 268435456"],
+                  [False, "talk:SMALL, 4194304"]]
+        self.assertEqual(sizes[0], tokens)
+        self.assertEqual([len(s) for s in sizes], [3, 3, 0, 0])
+
+    def test_ranking_shows_how_sure_it_is(self):
+        """An interval; with fewer than six samples, or no interval, the samples; their number."""
+        def few(document):
+            for k, row in enumerate(r for r in document["results"] if r["status"] == "ok"):
+                kernel = row["scopes"]["kernel"]
+                if k == 0:
+                    kernel["low_ms"] = kernel["high_ms"] = None
+                kernel["samples"] = kernel["samples"][:4 - k if k < 4 else 6]
+
+        for width in (1280, 360):
+            page = self.open(variant("tiny", few), width=width)
+            marks = "document.querySelectorAll('[data-chart=ranking] .mark')"
+            self.assertEqual(page.evaluate(f"[...{marks}].map(m => m.querySelectorAll('.dot')"
+                                           ".length)"), [4, 3])
+            shown = page.evaluate("[...document.querySelectorAll('[data-chart=ranking] svg text')]"
+                                  ".map(t => t.textContent)")
+            for count in (4, 3):
+                self.assertEqual(sum(f"{count} samples" in t or t == str(count) for t in shown), 1)
+            self.assert_quiet(page)
+        page = self.open("tiny")
+        self.assertEqual(self.count(page, "[data-chart=ranking] [data-spread=interval]"), 2)
+        self.assertEqual(self.count(page, "[data-chart=ranking] .dot"), 0)
 
     def test_the_ops_are_explained(self):
         page = self.open("usual")
@@ -319,6 +500,31 @@ class Pages(unittest.TestCase):
         self.assertEqual(self.count(page, "svg[role=group]:not([aria-label])"), 0)
         self.assert_quiet(page)
 
+    @unittest.skipUnless(AXE.exists(), "web/node_modules has no axe-core; scripts/deps installs it")
+    def test_axe_finds_nothing(self):
+        """Everything unfolded; texts of charts, whose colours axe does not see, are in the second
+        script."""
+        findings = ("axe.run(document, {resultTypes: ['violations']}).then(r => "
+                    "r.violations.map(v => [v.id, v.nodes.map(n => n.target.join(' '))]))")
+        faint = """(() => {
+            const bytes = c => c.match(/[\\d.]+/g).slice(0, 3).map(v => v / 255);
+            const light = c => bytes(c).map(s => s <= .04045 ? s / 12.92 : ((s + .055) / 1.055) **
+                2.4).reduce((sum, s, k) => sum + s * [.2126, .7152, .0722][k], .05);
+            return [...document.querySelectorAll('svg text')].filter(t => {
+                const paper = light(getComputedStyle(t.closest('figure, details, .card'))
+                    .backgroundColor), ink = light(getComputedStyle(t).fill);
+                return Math.max(ink, paper) / Math.min(ink, paper) < 4.5;
+            }).map(t => t.textContent); })()"""
+        for width, theme in ((1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")):
+            for kind in ("usual", "tiny"):
+                page = self.open(kind, width=width, theme=theme)
+                page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+                page.settle()
+                page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
+                self.assertEqual(page.evaluate(findings), [], (kind, width, theme))
+                self.assertEqual(page.evaluate(faint), [], (kind, width, theme))
+                self.assert_quiet(page)
+
     def test_nothing_is_wider_than_the_page(self):
         for width in (360, 400, 768, 1280, 1920):
             for kind in KINDS:
@@ -326,6 +532,25 @@ class Pages(unittest.TestCase):
                 self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width,
                                      (kind, width))
                 self.assert_quiet(page)
+
+    def test_paper_is_light_and_complete(self):
+        """On paper everything is open and fits, and after printing the page is as it was."""
+        page = self.open("wide", theme="dark", width=688)  # A4 without its margins
+        folded = "[...document.querySelectorAll('details')].map(d => d.open)"
+        before = page.evaluate(folded)
+        self.assertIn(False, before)
+        page.call("Emulation.setEmulatedMedia", media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.settle()
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('details:not(.about)')]"
+                                       ".every(d => d.open)"), True)
+        self.assertEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"),
+                         "rgb(255, 255, 255)")
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('.scroll')].filter(b => "
+                                       "b.scrollWidth > b.clientWidth).length"), 0)
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(page.evaluate(folded), before)
+        self.assert_quiet(page)
 
     def test_screenshots_and_pdf(self):
         looks = (("wide", 1280, "light"), ("wide", 400, "dark"), ("usual", 1280, "light"),
@@ -337,7 +562,7 @@ class Pages(unittest.TestCase):
             page.screenshot(path)
             self.assertEqual(path.read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
         for kind in KINDS:
-            page = self.open(kind)
+            page = self.open(kind, theme="dark")
             page.pdf(FOLDER / f"{kind}.pdf")
             self.assertEqual((FOLDER / f"{kind}.pdf").read_bytes()[:5], b"%PDF-")
             self.assert_quiet(page)

@@ -34,7 +34,7 @@ elif words[0] == "selftest":
 elif words[0] == "arena":
     globs = [w for w in words[1:] if "." in w and not w.startswith("-") and "/" not in w]
     sizes = ["1x1", "7x9"] if "random" in (option("--size") or "") else [option("--size") or "1"]
-    document = {"schema": "iron.arena/1", "host": {"date": "2026-01-01T00:00:00Z"}, "devices": [], "ceilings": [], "results": [row(g, s) for s in sizes for g in globs]}
+    document = {"schema": "iron.arena/1", "host": {"date": "2026-01-01T00:00:00Z", "cpu": "a processor", "threads": 2}, "devices": [], "ceilings": [], "results": [row(g, s) for s in sizes for g in globs]}
     json.dump(document, open(option("--json"), "w"))
     if option("--html"):
         open(option("--html"), "w").write("a page")
@@ -115,7 +115,7 @@ class GpuCheck(unittest.TestCase):
         self.assertGreaterEqual(len(record["sanitizers"]), 10)
         self.assertEqual([len(record["feeds"][d]) for d in ("u32", "u16")], [6, 6])
         self.assertEqual(len(record["sums"]), 4)
-        for race in ("tokens", "seal", "atax-f32", "atax-talk", "histogram-large", "transpose", "layout", "residency", "cpu",
+        for race in ("tokens", "seal", "atax-f32", "atax-talk", "histogram-128256", "transpose", "layout", "residency", "cpu",
                      "sweep-cuda", "sweep-cpu"):
             self.assertIn(race, record["races"])
         self.assertGreaterEqual(len(record["profiles"]), 15)
@@ -143,6 +143,16 @@ class GpuCheck(unittest.TestCase):
         said = self.check("burn", status=2).stderr
         self.assertIn("'burn'", said)
         self.assertEqual(said.count("\n"), 1)
+
+    def test_parts_are_added_to_a_record_of_the_same_commit(self):
+        self.check("selftest")
+        self.check("--add", "sweep")
+        record = self.result("record.json")
+        self.assertEqual([t["passed"] for t in record["selftests"]], [5, 5])
+        self.assertIn("sweep-cuda", record["races"])
+        said = self.check("--add", "cpu", status=2, IRON_CHECK_COMMIT="another").stderr
+        self.assertIn("of another commit or machine", said)
+        self.assertEqual(self.result("record.json")["machine"]["commit"], "0123456789")
 
     def test_without_profile_no_counters_are_read(self):
         self.check("cpu", "sanitize")

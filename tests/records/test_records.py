@@ -32,7 +32,7 @@ def row(op, contender, ms, percent, backend="cuda", peer=False, size="16384x1638
 
 
 def race(*rows):
-    return {"schema": "iron.arena/1", "host": {"date": MACHINE["date"]}, "devices": [], "ceilings": [], "results": list(rows)}
+    return {"schema": "iron.arena/1", "host": {"date": MACHINE["date"], "cpu": "a processor", "threads": 2}, "devices": [], "ceilings": [], "results": list(rows)}
 
 
 def bench(**rates):
@@ -166,7 +166,14 @@ class Claims(Folder):
         done = self.run_record("sweep", self.path("sweep-cpu.json"), self.path("picture.svg"))
         self.assertIn("0.50 × at 1×7 f32", done.stdout)
         self.assertIn("3 random cases", done.stdout)
-        xml.dom.minidom.parse(self.path("picture.svg"))
+        picture = xml.dom.minidom.parse(self.path("picture.svg"))
+        drawn = [node.firstChild.data for node in picture.getElementsByTagName("text")]
+        for words in ("columns of A", "rows of A", "times as fast as openblas", "10²", "below 0.97: 1", "1.3 to 1.7: 1", "1.7 and more: 1"):
+            self.assertIn(words, drawn)
+        self.assertIn("No such file", self.run_record("sweep", self.path("absent.json"), status=2).stderr)
+        self.assertIn("cannot be written", self.run_record("sweep", self.path("sweep-cpu.json"), self.path("absent/x.svg"), status=2).stderr)
+        self.put("empty.json", {"results": []})
+        self.assertIn("not a race", self.run_record("sweep", self.path("empty.json"), status=2).stderr)
         document["results"][0].update(status="wrong", reason="y is off")
         self.put("sweep-cpu.json", document)
         self.assertIn("y is off", self.run_record("sweep", self.path("sweep-cpu.json"), status=2).stderr)

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""Temporary file systems: ext4 in a file, which can be shut down as by a power failure, and a small
-tmpfs that fills up soon.  Both need root; `Unable` has the reason if something is missing. A
-disk is made in two steps, so that a test's cleanup (`end`) is registered before the first mount."""
+"""Temporary file systems: ext4 in an image that can be copied at one moment, as a power failure
+would leave it, and a small tmpfs that fills up soon.  Both need root; `Unable` has the reason if
+something is missing. A disk is made in two steps, so that a test's cleanup (`end`) is registered
+before the first mount."""
 
 import fcntl
 import os
 import shutil
-import struct
 import subprocess
 import time
 from pathlib import Path
 
-# _IOR('X', 125, __u32), and the flag that drops the journal and all unsynced data
-FS_IOC_SHUTDOWN = 2 << 30 | 4 << 16 | ord("X") << 8 | 125
-NOLOGFLUSH = 2
+FIFREEZE, FITHAW = (3 << 30 | 4 << 16 | ord("X") << 8 | number for number in (119, 120))
 PATIENCE_S = 300  # reached only by a hung command
 
 
@@ -73,38 +71,51 @@ class Disk:
 
 
 class PowerDisk(Disk):
-    """Its image is in memory, because the duration of a sync on the machine's own disk does not
-    matter here.  The image's content at the power failure is what remains."""
+    """An ext4 in an image, which lies on an outer ext4 in memory (the duration of a sync on the
+    machine's own disk does not matter here).  While the outer one is frozen nothing reaches the
+    image: a copy of it has what a disk has after a power failure, everything that was synced and of
+    the rest what happened to be written, even if requests were in progress."""
 
     def __init__(self, folder: Path):
         super().__init__(folder)
-        self.memory = folder / "memory"
-        self.image = self.memory / "image"
+        self.memory, self.outer = folder / "memory", folder / "outer"
+        self.image = self.outer / "image"
 
-    def make(self, mib=256):
+    def make(self, mib=128):
         need_root()
         if not shutil.which("mkfs.ext4"):
             raise Unable("mkfs.ext4 is not installed (Debian: e2fsprogs)")
-        self.mount(self.memory, "-t", "tmpfs", "-o", f"size={mib + 16}m,mode=0700", "tmpfs")
-        with open(self.image, "wb") as file:
+        self.mount(self.memory, "-t", "tmpfs", "-o", "mode=0700", "tmpfs")
+        self._format(self.memory / "disk", mib + 64)
+        self.mount(self.outer, "-o", "loop", self.memory / "disk", how=run_with_retries)
+        self._format(self.image, mib)
+        self.mount(self.place, "-o", "loop", self.image, how=run_with_retries)
+
+    @staticmethod
+    def _format(image, mib):
+        with open(image, "wb") as file:
             file.truncate(mib << 20)
-        run("mkfs.ext4", "-q", "-F", self.image)
-        self.mount(self.place, "-o", "loop", self.image)
+        run("mkfs.ext4", "-q", "-F", image)
 
     def cut_power(self):
-        """From now on nothing reaches the image, and unsynced data is lost."""
-        descriptor = os.open(self.place, os.O_RDONLY)
+        """The image as it is now is what remains, whatever is written to it later."""
+        outer = os.open(self.outer, os.O_RDONLY)
         try:
-            fcntl.ioctl(descriptor, FS_IOC_SHUTDOWN, struct.pack("I", NOLOGFLUSH))
+            fcntl.ioctl(outer, FIFREEZE, 0)
+            try:
+                run("cp", "--sparse=always", self.image, self.memory / "cut")
+            finally:
+                fcntl.ioctl(outer, FITHAW, 0)
         except OSError as why:
-            raise Unable(f"FS_IOC_SHUTDOWN: {why}") from why
+            raise Unable(f"freezing {self.outer}: {why}") from why
         finally:
-            os.close(descriptor)
+            os.close(outer)
 
     def power_on(self):
-        """Mounts it again: the journal is replayed, as after a real power failure.  Loop devices
-        are few and may all be in use for a while."""
+        """Mounts what remained: the journal is replayed, as after a real power failure.  Loop
+        devices are few and may all be in use for a while."""
         self.umount(self.place)
+        run("cp", "--sparse=always", self.memory / "cut", self.image)
         self.mount(self.place, "-o", "loop", self.image, how=run_with_retries)
 
 

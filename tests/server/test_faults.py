@@ -6,6 +6,7 @@ After the first failed write the server refuses changes (503 read-only, /readyz 
 acknowledged is present, and each other feed is present completely or not at all.
 """
 
+import errno
 import os
 import shutil
 import subprocess
@@ -18,9 +19,9 @@ from serving import NotServing, Server, wait_until
 from wire import Wire, request
 
 CONFIG = oracle.Config(vocab=100, nodes=20, batch=50)
-POINTS = {"a write": "posix/io/rw/pwrite", 
+POINTS = {"a write": "posix/io/rw/pwrite",
           "a sync": "posix/io/sync/fdatasync", "every sync": "posix/io/sync/*"}
-EIO, ENOSPC = 5, 28
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class FaultTest(ServerTest):
@@ -86,7 +87,7 @@ class Injected(FaultTest):
 
     def test_each_failing_system_call(self):
         for what, point in POINTS.items():
-            for number in (EIO, ENOSPC):
+            for number in (errno.EIO, *FULL):
                 with self.subTest(fails=what, errno=number):
                     self.fail_once(point, number)
 
@@ -95,7 +96,7 @@ class Injected(FaultTest):
         wrapper = ["fiu-run", "-x", "-f", self.prefix]
         self.begin(self.serve(data=data, wrapper=wrapper))
         self.control(f"enable name={point},failinfo={number}")
-        if point == POINTS["a write"] and number == ENOSPC:
+        if point == POINTS["a write"] and number in FULL:
             self.assert_full_once(point)
             return
         self.assert_problem(self.feed_next(100), "read-only", "not acknowledged")
@@ -135,7 +136,7 @@ class Injected(FaultTest):
                 with Wire(self.instance) as wire:
                     wire.send(request("POST", "/v1/engines/e/feed", self.instance.host,
                                       [("Content-Length", str(2 * len(half)))]) + half)
-                    self.control(f"enable name={point},failinfo={EIO}")
+                    self.control(f"enable name={point},failinfo={errno.EIO}")
                     answer = wire.send(half).answer()
                 self.assert_problem(answer, "read-only")
                 self.assert_read_only()
@@ -150,7 +151,7 @@ class Injected(FaultTest):
         server = self.serve(wrapper=["fiu-run", "-x", "-f", self.prefix])
         self.instance = server
         load = Load(server, "faults").create().start().run_until(100)
-        self.control(f"enable_random name=posix/io/rw/pwrite,probability=0.02,failinfo={EIO}")
+        self.control(f"enable_random name=posix/io/rw/pwrite,probability=0.02,failinfo={errno.EIO}")
         load.announce()
         self.client = self.api(server)
         wait_until("read-only", lambda: self.client.get("/readyz").status == 503)

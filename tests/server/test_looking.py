@@ -10,6 +10,7 @@ from api import ServerTest, report_of
 from events import Events
 from harness import SEED, floats32, iron, oracle, pack, parse_json
 from model import batches_by_oracle, plan_of
+from serving import wait_until
 
 CONFIG = oracle.Config(vocab=999, nodes=77, batch=13, lattice=(2, 30, 400))
 ARRAYS = {"xor_accumulators": ("<u4", "I"), "potentials": ("<f4", "f"), "activations": ("<f4", "f")}
@@ -118,7 +119,7 @@ class Batches(LookTest):
 
     def test_all(self):
         page = self.get("/batches").json
-        self.assertEqual(page, {"batches": self.rows, "next": len(self.rows),
+        self.assertEqual(page, {"batches": self.rows, "first": 0, "next": len(self.rows),
                                 "total": len(self.rows)})
 
     def test_pages(self):
@@ -153,6 +154,40 @@ class Batches(LookTest):
             if since == page["total"]:
                 break
         self.assertEqual(rows, batches_by_oracle(config, [tokens]))
+
+
+    def test_history_is_kept_as_long_as_told(self):
+        """Old batches and keys are gone; the rest, and a proof of all of it, is as before."""
+        self.instance.set_options("--keep-batches", 1000, "--keep-keys", 600)
+        self.instance.restart()
+        limits = self.client.get("/v1/info").json["limits"]
+        self.assertEqual((limits["keep_batches"], limits["keep_keys"]), (1000, 600))
+        config = oracle.Config(vocab=7, nodes=1, batch=1)
+        self.created(self.client, "long", **plan_of(config))
+        bodies = [oracle.gen(5, 70_000, 2**32), oracle.gen(6, 900, 2**32), oracle.gen(7, 9, 2**32)]
+        for k, tokens in enumerate(bodies):
+            self.fed(self.client, "long", pack(tokens), key=f"key-{k}")
+        self.instance.restart()  # with a snapshot
+        self.assertEqual(self.page("long")["first"], 0)  # the keys are too young
+        self.instance.set_options("--keep-batches", 1000)
+        self.instance.restart()
+        self.fed(self.client, "long", pack(oracle.gen(8, 100, 2**32)))
+        self.instance.restart()
+        wait_until("fewer batches", lambda: self.page("long")["first"] == 70_000)
+        page = self.page("long")
+        stream = [token for tokens in bodies + [oracle.gen(8, 100, 2**32)] for token in tokens]
+        rows = batches_by_oracle(config, [stream])[70_000:]
+        self.assertEqual((page["batches"], page["next"], page["total"]),
+                         (rows[:1000], 71_000, len(stream)))
+        self.assertTrue(self.fed(self.client, "long", pack(bodies[2]), key="key-2")["repeated"])
+        self.assertFalse(self.fed(self.client, "long", pack(bodies[0]), key="key-0")["repeated"])
+        self.instance.stop()
+        said = iron("serve", "verify", self.instance.data)
+        self.assertEqual(said.code, 0, str(said))
+        self.assertRegex(str(said.out), "; [14] older feeds are no longer kept")
+
+    def page(self, name):
+        return self.client.get(f"/v1/engines/{name}/batches").json
 
 
 class Changes(LookTest):

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import contract
 from api import ServerTest, report_of
 from harness import SANITIZED, SEED, pack
-from probes import CHUNKS, CRLF, EIGHT, FEED, LENIENT, LENGTH, REFUSED, SILENT, post
+from probes import CRLF, EIGHT, FEED, LENIENT, LENGTH, LINES, REFUSED, SILENT, post
 from wire import BadAnswer, Wire
 
 MUTANTS = 150 if SANITIZED else 500
@@ -70,16 +70,29 @@ class Refused(ProbeTest):
                 self.assert_healthy()
 
     def test_errors_are_problems(self):
-        """Each gets a problem response or is closed without one.  The HTTP library itself reads
-        chunks and refuses them with its own text."""
+        """Each gets a problem response or is closed without one."""
         bare = {}
         for name, probe in REFUSED.items():
-            if name in CHUNKS:
-                continue
             for answer in self.send(probe):
                 if answer.type != contract.PROBLEM_TYPE:
                     bare[name] = answer.status
         self.assertEqual(bare, {})
+
+    def test_lines_after_a_first_request(self):
+        """libmicrohttpd reads these lines: its own page is not sent."""
+        first = b"GET /healthz HTTP/1.1\r\nHost: %H\r\n\r\n"
+        kinds = {}
+        for name, probe in LINES.items():
+            with self.subTest(probe=name):
+                answers = self.send(first + probe)
+                self.assertEqual(answers.pop(0).status, 200)
+                self.assert_refused(answers)
+                kinds[name] = [answer.json["type"].rpartition(":")[2] for answer in answers]
+        for name in ("the preface of HTTP/2", "HTTP/2.0", "HTTP/0.9 by name"):
+            self.assertEqual(kinds[name], ["unsupported-version"], name)
+        for name in ("no version", "HTTP/3", "a proxy's preface"):
+            self.assertEqual(kinds[name], ["malformed-request"], name)
+        self.assert_healthy()
 
     def test_connection_ends_after_a_malformed_request(self):
         """The server closes first: what follows a malformed request must not be interpreted."""

@@ -18,14 +18,15 @@ from load import Load
 from serving import wait_until
 from wire import Wire, request
 
-ROUNDS = 50 if LONG else 5
+ROUNDS = 100 if LONG else 5
+CLIENTS = 8
 FEEDS = 40 if SANITIZED else 120  # minimum of acknowledged feeds between two kills
 
 
 class Killed(ServerTest):
     def test_repeated_kills_under_load(self):
         server = self.serve()
-        load = Load(server, f"{SEED} killed").create()
+        load = Load(server, f"{SEED} killed", threads=CLIENTS).create()
         rng = random.Random(f"{SEED} kills")
         unknown = known = 0
         for _ in range(ROUNDS):

@@ -7,12 +7,22 @@ import socket
 import sqlite3
 import ssl
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
+import contract
 from api import ServerTest, report_of
 from harness import TIMEOUT_S, environment, iron, oracle, pack, parse_json
+from probes import CHUNKS, REFUSED
 from serving import NotServing, Server
 
 TOKEN = b"0123456789abcdef0123456789abcdef\n"
+AT_ONCE = 20  # probes; some wait for a timeout
+# libmicrohttpd refuses the line before the rest of the header is late, or closes at a line that does
+# not begin with a word and a blank.
+UNLIKE_UNDER_TLS = {"HTTP/0.9": [["too-slow"], ["malformed-request"]],
+                    **{name: [["malformed-request"], []] for name in (
+                        "a leading blank", "an empty method", "bare CR all through",
+                        "tabs for blanks")}}
 
 
 def make_certificate(folder, *options, name="cert"):
@@ -316,6 +326,41 @@ class Tls(ServerTest):
                     f"https://localhost:{self.instance.port}/v1/engines/e", "--dtype", "u32")
         self.assertEqual(done.code, 2, str(done))
         self.assertRegex(done.message, r"(?i)\Airon: [^\n]*certificate[^\n]*\n\Z")
+
+    def test_chunks_that_cannot_be_read(self):
+        """The problem takes the place of libmicrohttpd's page."""
+        self.created(self.api(self.instance, context=self.context), "probe", nodes=3)
+        for name, probe in CHUNKS.items():
+            if name.startswith("a chunk"):
+                with self.subTest(probe=name):
+                    wire = self.wire(self.instance, context=self.context)
+                    wire.send(probe.replace(b"%H", b"localhost"))
+                    answer = wire.answer()
+                    contract.check("POST", "/v1/engines/probe/feed", answer)
+                    self.assert_problem(answer, "malformed-request")
+                    self.assertEqual(wire.answers(), [])
+        self.assertEqual(self.api(self.instance, context=self.context).engine("probe")["tokens"], 0)
+
+    def test_refused_requests(self):
+        """A refused request gets the same problem as without TLS, whoever refuses it."""
+        options = ("--header-seconds", 2, "--request-seconds", 6)
+        servers = [self.serve(*options, data="plain"),
+                   self.serve(*options, "--tls-cert", self.cert, "--tls-key", self.key, data="tls")]
+
+        def kinds_of(name):
+            kinds = []
+            for server, context in zip(servers, (None, self.context)):
+                with self.wire(server, context=context) as wire:
+                    wire.send(REFUSED[name].replace(b"%H", f"localhost:{server.port}".encode()))
+                    answers = [answer for answer in wire.answers() if answer.status != 100]
+                for answer in answers:
+                    contract.check_problem(answer, name)
+                kinds.append([answer.json["type"].rpartition(":")[2] for answer in answers])
+            return kinds
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            found = dict(zip(REFUSED, pool.map(kinds_of, REFUSED)))
+        unlike = {name: kinds for name, kinds in found.items() if kinds[0] != kinds[1]}
+        self.assertEqual(unlike, UNLIKE_UNDER_TLS)
 
     def test_plain_http_on_a_tls_port(self):
         with self.wire(self.instance) as wire:

@@ -173,17 +173,23 @@ static inline const iron__samples *sample_times(sample *s, double ms, size_t cou
                               .median = sorted[count / 2],
                               .mean = sum / (double)count,
                               .min = sorted[0],
+                              .max = sorted[count - 1],
                               .p95 = sorted[count * 95 / 100],
-                              .noise_percent = 0.4,
-                              .low = sorted[count / 3],
-                              .high = sorted[2 * count / 3]};
+                              .noise_percent = 0.4};
+    if (count >= IRON_SAMPLES_FOR_INTERVAL) {
+        out->coverage = 0.96;
+        out->low = sorted[count / 3];
+        out->high = sorted[2 * count / 3];
+    }
     return pool;
 }
 
 static inline void sample_scope(sample *s, iron__report_scope *to, double ms, double bytes,
                                 double ceiling) {
     to->is_measured = true;
-    to->samples = sample_times(s, ms, 12 + rng_below(&s->r, 28), &to->warm);
+    /* some have too few samples for an interval */
+    to->samples =
+        sample_times(s, ms, s->pool_count % 11 ? 12 + rng_below(&s->r, 28) : 4, &to->warm);
     to->gb_s = bytes / 1e6 / to->warm.median;
     to->percent_of_ceiling = ceiling > 0 ? 100 * to->gb_s / ceiling : 0;
 }
@@ -214,6 +220,13 @@ static inline void sample_figures(sample *s, iron__report_row *row, const sample
         kernel->cold_samples = sample_times(s, ms * 1.07 + b->latency_ms, 9, &kernel->cold);
         kernel->cold_gb_s = bytes / 1e6 / kernel->cold.median;
     }
+    if (strcmp(e->backend, "cuda") == 0 && !e->is_peer)
+        row->energy = (iron__energy){
+            .source = "nvml",
+            .joules_per_gb = 412.5 / kernel->gb_s,
+            .watts = 412.5,
+            .clocks = {
+                .core_mhz = 1755, .memory_mhz = 3201, .celsius = 58, .reasons = "power cap"}};
     if (strcmp(e->backend, "cpu") != 0)
         sample_gpu_scopes(s, row, b, bytes, ms);
 }
@@ -338,6 +351,9 @@ static inline void sample_ceiling(sample *s, const sample_backend *b, const char
     snprintf(c->name, sizeof c->name, "%s", name);
     snprintf(c->shape, sizeof c->shape, "%s", shape);
     c->bytes = UINT64_C(1) << 30;
+    c->measurements = 3;
+    c->low_gb_s = 0.97 * gb_s;
+    c->peak_gb_s = strcmp(b->name, "cuda") == 0 && strcmp(name, "read") == 0 ? 4800 : 0;
     sample_scope(s, &c->figures, (double)c->bytes / 1e6 / gb_s, (double)c->bytes, 0);
 }
 

@@ -101,7 +101,7 @@ static void ceilings_are_measured_per_device(void **state) {
     const iron__report *r = &arena->report;
 
     (void)state;
-    assert_int_equal(r->ceiling_count, 3);
+    assert_int_equal(r->ceiling_count, 4);
     for (size_t k = 0; k < r->row_count; k++) {
         const iron__report_scope *kernel = iron__row_scope(&r->rows[k], IRON_SCOPE_KERNEL);
         size_t which = strcmp(r->rows[k].op, "echo") == 0 ? 2 : 0; /* copy, read */

@@ -70,6 +70,21 @@ static void shares_are_per_row(void **state) {
     assert_true(fabs(share_of_time(&r) - 3) < 1e-9);
 }
 
+/* A row may take what all rows of its race may, or a quarter of all that is left. */
+static void a_slow_row_has_a_limit(void **state) {
+    iron_arena arena = {.options = {.seconds = 40}};
+    run r = {.arena = &arena, .rows_total = 100, .rows_now = 10};
+
+    (void)state;
+    assert_true(fabs(limit_of_row(&r) - 10) < 1e-9);
+    r.rows_now = 90;
+    assert_true(fabs(limit_of_row(&r) - 36) < 1e-9);
+    r.spent = 1000; /* nothing is left: half of an equal share */
+    assert_true(fabs(limit_of_row(&r) - 18) < 1e-9);
+    arena.options.runs = 3;
+    assert_true(limit_of_row(&r) <= 0);
+}
+
 static bool look(clock_state *clock, iron__report_device *seen, uint32_t mhz, bool is_throttled) {
     iron__gpu_clocks clocks = {
         .core_mhz = mhz, .memory_mhz = 2600, .is_throttled = is_throttled, .reasons = "heat"};
@@ -144,6 +159,7 @@ int main(void) {
         cmocka_unit_test(unused_time_goes_to_later_cases),
         cmocka_unit_test(every_case_has_half_a_share_at_least),
         cmocka_unit_test(shares_are_per_row),
+        cmocka_unit_test(a_slow_row_has_a_limit),
         cmocka_unit_test(a_steady_clock_is_not_throttled),
         cmocka_unit_test(a_clock_drop_is_throttling_once),
         cmocka_unit_test(the_driver_decides_whatever_the_clock),

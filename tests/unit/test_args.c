@@ -338,7 +338,7 @@ static void a_list_keeps_all(void **state) {
     parse(&p, many);
     assert_int_equal(p.status, IRON_E_ARG);
     assert_says(&p.err, "--param");
-    assert_says(&p.err, "16");
+    assert_says(&p.err, "64");
 }
 
 static void help(void **state) {

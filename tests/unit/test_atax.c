@@ -82,7 +82,8 @@ static void assert_loops_are_right(const loops *l, const iron__op_problem *p, co
 }
 
 /* All instruction sets, not only the one that this machine would choose. */
-static void every_instruction_set_is_right(void **state) {
+static void assert_sets_are_right(shape c, iron__element element, uint64_t seed,
+                                  iron__thread_pool *pool) {
     static const struct {
         const char *name;
         uint32_t needs;
@@ -91,18 +92,26 @@ static void every_instruction_set_is_right(void **state) {
                 {"neon", IRON_CPU_NEON, SET_NEON},
                 {"avx2", IRON_CPU_AVX2 | IRON_CPU_FMA, SET_AVX2},
                 {"avx512", IRON_CPU_AVX512, SET_AVX512}};
+    iron__op_problem p = make_problem(c, element, seed, pool);
+
+    for (size_t k = 0; k < COUNT(sets); k++)
+        if ((sets[k].needs & iron__cpu_features()) == sets[k].needs)
+            assert_loops_are_right(loops_of(sets[k].set, element), &p, sets[k].name);
+    iron__op_atax.unmake(&p);
+}
+
+/* Loops change where rows get longer by a vector: every width up to the longest rows that stay in
+ * registers, and some more. */
+static void every_instruction_set_is_right(void **state) {
     iron__thread_pool *pool = make_team(1);
 
     (void)state;
-    for (size_t s = 0; s < 2 * COUNT(shapes); s++) {
-        iron__op_problem p = make_problem(shapes[s / 2], elements[s % 2], s, pool);
-
-        for (size_t k = 0; k < COUNT(sets); k++)
-            if ((sets[k].needs & iron__cpu_features()) == sets[k].needs)
-                assert_loops_are_right(loops_of(sets[k].set, p.c.element), &p, sets[k].name);
-        assert_non_null(best_loops(p.c.element));
-        iron__op_atax.unmake(&p);
-    }
+    for (size_t s = 0; s < 2 * COUNT(shapes); s++)
+        assert_sets_are_right(shapes[s / 2], elements[s % 2], s, pool);
+    for (uint64_t cols = 1; cols <= 150; cols++)
+        for (size_t e = 0; e < 2; e++)
+            assert_sets_are_right((shape){1 + cols % 7, cols}, elements[e], cols, pool);
+    assert_non_null(best_loops(IRON_F32));
     iron__thread_pool_destroy(pool);
 }
 

@@ -96,7 +96,7 @@ static void write_report(old_file *b, const made_row *rows, size_t count) {
 
 static void compare_with(const old_file *b, const made_row *now, size_t count, double threshold,
                          comparison *out) {
-    static iron__report_row rows[4]; /* the comparison refers to them */
+    static iron__report_row rows[5]; /* the comparison refers to them */
     iron__report report = {.rows = rows, .row_count = count};
     iron_error err;
 
@@ -122,7 +122,7 @@ static void assert_change(double old_ms, double new_ms, double spread, double th
         for (int k = 0; k < 2; k++) {
             if (c.rows[k].change != wanted)
                 fail_msg("seed %d: %g ms -> %g ms is '%s', should be '%s'", (int)seed,
-                         c.rows[k].old_ms, c.rows[k].new_ms, change_name(c.rows[k].change),
+                         c.rows[k].old.median, c.rows[k].new.median, change_name(c.rows[k].change),
                          change_name(wanted));
             assert_true(c.rows[k].ratio > new_ms / old_ms * (1 - spread));
             assert_true(c.rows[k].ratio < new_ms / old_ms * (1 + spread));
@@ -411,7 +411,7 @@ static void invalid_params_are_refused(void **state) {
 }
 
 static void broken_rows_count_as_slower(void **state) {
-    made_row old[4], now[4];
+    made_row old[5], now[5];
     comparison c;
     old_file b;
 
@@ -420,28 +420,31 @@ static void broken_rows_count_as_slower(void **state) {
     make_row(&old[1], "b", 10, 0.01, 1);
     make_row(&old[2], "c", 10, 0.01, 1);
     make_row(&old[3], "d", 10, 0.01, 1);
+    make_row(&old[4], "e", 10, 0.01, 1);
     fail_row(&old[3], IRON_ROW_FAILED, "");
-    write_report(&b, old, 4);
+    write_report(&b, old, 5);
     make_row(&old[3], "d", 10, 0.01, 1);
     memcpy(now, old, sizeof now);
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < 5; k++)
         make_row(&now[k], old[k].row.contender, 10, 0.01, 1);
     fail_row(&now[0], IRON_ROW_WRONG, "kernel: y[3] is 0, should be 1.5");
     fail_row(&now[1], IRON_ROW_FAILED, "out of memory");
     fail_row(&now[2], IRON_ROW_SKIPPED, "no AVX2 here");
-    compare_with(&b, now, 4, 5, &c);
-    assert_int_equal(c.counts[CHANGE_BROKEN], 2);
-    assert_int_equal(c.slower_count, 2);
+    fail_row(&now[4], IRON_ROW_IMPLAUSIBLE, "9000 GB/s");
+    compare_with(&b, now, 5, 5, &c);
+    assert_int_equal(c.counts[CHANGE_BROKEN], 3);
+    assert_int_equal(c.slower_count, 3);
     assert_int_equal(c.counts[CHANGE_GONE], 1);
     assert_int_equal(c.counts[CHANGE_NEW], 1); /* failed then, ok now */
-    assert_int_equal(c.row_count, 4);
+    assert_int_equal(c.row_count, 5);
     assert_prints(&c,
                   "broken   atax.cpu.a 4096x4096 f32 on Neoverse \"V1\": wrong: kernel: y[3] is");
+    assert_prints(&c, "implausible: 9000 GB/s");
     assert_prints(&c, "skipped: no AVX2 here");
     comparison_deinit(&c);
     fail_row(&now[3], IRON_ROW_WRONG, "still");
-    compare_with(&b, now, 4, 5, &c);
-    assert_int_equal(c.row_count, 3); /* ok in neither */
+    compare_with(&b, now, 5, 5, &c);
+    assert_int_equal(c.row_count, 4); /* ok in neither */
     comparison_deinit(&c);
     folder_remove(&b.home);
 }
@@ -477,7 +480,7 @@ static void a_slowdown_is_one_line(void **state) {
     assert_string_equal(strchr(text, 'a'),
                         strstr(text,
                                "atax.cpu.naive 4096x4096 f32 on Neoverse \"V1\", kernel: 10 ms "
-                               "-> 11.25 ms, +12.5 %\nagainst "));
+                               "of 30 -> 11.25 ms of 30, +12.5 %\nagainst "));
     assert_memory_equal(text, "slower   ", 9);
     free(text);
     comparison_deinit(&c);

@@ -153,6 +153,7 @@ static void refusals(void **state) {
                    &err);
     assert_refused(iron_histogram_add(h, IRON_DTYPE_U32, NULL, 1, &err), IRON_E_ARG, &err);
     assert_ok(iron_histogram_add(h, IRON_DTYPE_U32, NULL, 0, &err), &err);
+    assert_refused(iron_histogram(IRON_DTYPE_U32, values, 1, NULL, 5, &err), IRON_E_ARG, &err);
     assert_refused(iron_histogram_add_device(h, IRON_DTYPE_U32, values, 1, NULL, &err),
                    IRON_E_UNSUPPORTED, &err); /* this test has no GPUs */
     assert_null(iron_histogram_native_context(h, &err));

@@ -119,7 +119,6 @@ static void descriptions(void **state) {
     assert_true(info.is_gpu && info.can_graph && info.can_overlap && info.can_cooperate);
     assert_int_equal(info.units, 132);
     assert_int_equal(info.group_threads_max, 1024);
-    assert_int_equal(info.subgroup, 32);
     assert_int_equal(info.local_bytes_max, 232448);
     assert_int_equal(info.memory_bytes, 64 << 20);
     assert_int_equal(info.cache_bytes, 50 << 20);
@@ -434,6 +433,34 @@ static void ranges_are_checked(void **state) {
     assert_true(got[0] == 7 && got[3] == 7 && got[4] == 0 && got[11] == 0 && got[12] == 7);
     assert_ok(iron__gpu_clear(s.queue, s.buffers[0], BYTES, 0, &err), &err);
     assert_int_equal(s.device->failure.status, IRON_OK);
+    clean_up(&s);
+}
+
+/* A user's text is compiled by NVRTC; what it says goes to standard error. */
+static void users_programs(void **state) {
+    const iron__gpu_image good = {.name = "mine", .source = "sm_90\ncount p48\n", .is_users = true};
+    const iron__gpu_image bad = {.name = "mine", .source = "sm_90\nerror\n", .is_users = true};
+    fixture s = make_fixture();
+    iron__gpu_program *program = NULL;
+    iron__gpu_kernel *kernel = NULL;
+    iron_error err;
+
+    (void)state;
+    setenv("IRON_NVRTC_LIBRARY", "none", 1);
+    assert_refused(iron__gpu_program_load(s.device, &good, &program, &err), IRON_E_UNSUPPORTED,
+                   &err);
+    assert_says(&err, "no nvcc and no NVRTC");
+    setenv("IRON_NVRTC_LIBRARY", FAKE_CUDA_LIBRARY, 1);
+    assert_refused(iron__gpu_program_load(s.device, &good, &program, &err), IRON_E_UNSUPPORTED,
+                   &err);
+    assert_says(&err, "nvrtcCreateProgram");
+    setenv("IRON_NVRTC_LIBRARY", FAKE_NVRTC_LIBRARY, 1);
+    assert_refused(iron__gpu_program_load(s.device, &bad, &program, &err), IRON_E_FORMAT, &err);
+    assert_says(&err, "NVRTC_ERROR_COMPILATION");
+    assert_ok(iron__gpu_program_load(s.device, &good, &program, &err), &err);
+    assert_ok(iron__gpu_kernel_find(s.device, program, "count", &kernel, &err), &err);
+    iron__gpu_program_unload(s.device, program);
+    unsetenv("IRON_NVRTC_LIBRARY");
     clean_up(&s);
 }
 
@@ -947,6 +974,7 @@ int main(void) {
         cmocka_unit_test_setup(wrapped_memory_is_checked, reset_driver),
         cmocka_unit_test_setup(ranges_are_checked, reset_driver),
         cmocka_unit_test_setup(invalid_programs, reset_driver),
+        cmocka_unit_test_setup(users_programs, reset_driver),
         cmocka_unit_test_setup(failed_recordings, reset_driver),
         cmocka_unit_test_setup(managed_memory_on_older_cards, reset_driver),
         cmocka_unit_test_setup(without_optional_functions, reset_driver),

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_cuda_nvml.c: clocks and throttle reasons with a fake management library (tests/fake_nvml)
- * and the fake driver: a missing library, errors, every reason. None of it marks a device as
- * failed.
+ * test_cuda_nvml.c: clocks, throttle reasons and energy with a fake management library
+ * (tests/fake_nvml) and the fake driver: a missing library, errors, every reason. None of it marks
+ * a device as failed.
  */
 #include "support.h"
 
 #include "../fake_cuda/cuda_fixture.h"
 #include "../fake_nvml/fake_nvml.h"
+#include "arena/arena_internal.h"
 
 #define NVML "IRON_NVML_LIBRARY"
 
@@ -21,8 +22,7 @@ static fake_nvml *state_of(const char *path) {
     assert_non_null(library);
     state = dlsym(library, FAKE_NVML_STATE);
     assert_non_null(state);
-    *state = (fake_nvml){.core = 1980, .memory = 3201, .max = 1981, .temperature = 35};
-    state->milliwatts = 119600;
+    *state = (fake_nvml){.core = 1980, .memory = 3201, .celsius = 61, .energy = 123456789012};
     return state;
 }
 
@@ -90,11 +90,10 @@ static void all_figures(void **state) {
 
         assert_int_equal(c.core_mhz, 1980);
         assert_int_equal(c.memory_mhz, 3201);
-        assert_int_equal(c.core_max_mhz, 1981);
-        assert_int_equal(c.temperature_c, 35);
-        assert_int_equal(c.power_w, 120);
         assert_false(c.is_throttled);
         assert_string_equal(c.reasons, "");
+        assert_int_equal(c.celsius, 61);
+        assert_int_equal(c.energy_mj, 123456789012);
     }
     assert_string_equal(nvml->bus, "0000:1B:00.0"); /* of this card, not of card 0 */
     assert_int_equal(nvml->inits, 1);
@@ -165,9 +164,6 @@ static void check_missing_symbol(const folder *f, const char *name, bool is_requ
         iron__gpu_clocks c = read_clocks(device);
 
         assert_int_equal(c.core_mhz, 1980);
-        assert_int_equal(c.core_max_mhz == 0, strcmp(name, "nvmlDeviceGetMaxClockInfo") == 0);
-        assert_int_equal(c.temperature_c == 0, strcmp(name, "nvmlDeviceGetTemperature") == 0);
-        assert_int_equal(c.power_w == 0, strcmp(name, "nvmlDeviceGetPowerUsage") == 0);
         assert_string_equal(c.reasons, "idle");
         assert_int_equal(old->old_reasons,
                          strcmp(name, "nvmlDeviceGetCurrentClocksEventReasons") == 0);
@@ -217,10 +213,10 @@ static void nvml_errors(void **state) {
     nvml->card_code = 999;
     assert_no_clocks(device, "nvmlDeviceGetHandleByPciBusId_v2 failed: Unknown Error");
     nvml->card_code = 0;
-    nvml->core_code = nvml->reasons_code = nvml->power_code = IRON_NVML_ERROR_NOT_SUPPORTED;
+    nvml->core_code = nvml->reasons_code = IRON_NVML_ERROR_NOT_SUPPORTED;
     nvml->reasons = IRON_NVML_HW_THERMAL; /* ignored because of the error */
     c = read_clocks(device);
-    assert_true(c.core_mhz == 0 && c.memory_mhz == 3201 && c.power_w == 0 && c.temperature_c == 35);
+    assert_true(c.core_mhz == 0 && c.memory_mhz == 3201);
     assert_true(!c.is_throttled && c.reasons[0] == '\0');
     nvml->memory_code = IRON_NVML_ERROR_NOT_SUPPORTED;
     assert_no_clocks(device, "nvmlDeviceGetClockInfo failed: Not Supported");
@@ -239,6 +235,45 @@ static void nvml_errors(void **state) {
     assert_no_clocks(device, "nvmlInit_v2 failed: Unknown Error");
     ops->device_close(device);
     assert_nothing_lives();
+}
+
+/* The card takes 300 mJ for each pass. */
+static iron_status take_energy(iron__race_contender *c, iron__scope scope, bool is_cold,
+                               uint32_t passes, double *ms, iron_error *err) {
+    (void)c, (void)scope, (void)is_cold, (void)err;
+    nvml->energy += 300 * passes;
+    *ms = 1000;
+    return IRON_OK;
+}
+
+/* With a card that counts, energy per byte is known; without, or after an error, it is not. */
+static void energy_of_a_card(void **state) {
+    static const iron__race_contender_ops contender_ops = {.time = take_energy};
+    iron__race_contender c = {.ops = &contender_ops};
+    iron__gpu_device *device = open_card(0);
+    iron__energy_meter meter = iron__energy_meter_open(device);
+    iron__energy e;
+    iron_error err;
+
+    (void)state;
+    assert_string_equal(meter.source, "nvml");
+    assert_ok(iron__energy_measure(&meter, &c, 1000, 2e9, 1e9, &e, &err), &err);
+    assert_string_equal(e.source, "nvml");
+    assert_true(e.joules_per_gb > 0.1499 && e.joules_per_gb < 0.1501 && e.watts > 0);
+    assert_int_equal(e.clocks.core_mhz, 1980);
+    assert_int_equal(e.clocks.celsius, 61);
+    nvml->celsius_code = IRON_NVML_ERROR_NOT_SUPPORTED;
+    assert_int_equal(read_clocks(device).celsius, 0);
+    nvml->reasons = IRON_NVML_SW_THERMAL;
+    assert_ok(iron__energy_measure(&meter, &c, 1000, 2e9, 1e9, &e, &err), &err);
+    assert_null(e.source);
+    assert_string_equal(e.clocks.reasons, "thermal limit");
+    nvml->energy_code = IRON_NVML_ERROR_NOT_SUPPORTED;
+    assert_int_equal(read_clocks(device).energy_mj, 0);
+    assert_ok(iron__energy_measure(&meter, &c, 1000, 2e9, 1e9, &e, &err), &err);
+    assert_null(e.source);
+    assert_null(iron__energy_meter_open(device).source);
+    ops->device_close(device);
 }
 
 /* A backend without clocks, and a failed device. */
@@ -261,6 +296,7 @@ int main(void) {
         cmocka_unit_test_setup(missing_functions, set_up),
         cmocka_unit_test_setup(no_reasons_function, set_up),
         cmocka_unit_test_setup(nvml_errors, set_up),
+        cmocka_unit_test_setup(energy_of_a_card, set_up),
         cmocka_unit_test_setup(backend_without_clocks, set_up),
     };
 

@@ -125,7 +125,8 @@ static void expect_right_in_two_groups(const char *name, iron__case c, maker mak
 /* Kinds of data, and how many of them the sweep uses: uniform and one by default. */
 static iron__histogram_data data_at(size_t k) {
     static const iron__histogram_data data[IRON_HISTOGRAM_DATA] = {
-        IRON_HISTOGRAM_UNIFORM, IRON_HISTOGRAM_ONE, IRON_HISTOGRAM_ZIPF, IRON_HISTOGRAM_SORTED};
+        IRON_HISTOGRAM_UNIFORM, IRON_HISTOGRAM_ONE, IRON_HISTOGRAM_ZIPF, IRON_HISTOGRAM_SORTED,
+        IRON_HISTOGRAM_SKEWED};
 
     return data[k];
 }
@@ -175,11 +176,18 @@ static uint32_t changing(uint64_t index, uint32_t bins) {
                                              : bins - 1 - hash(index) / 8 % 7;
 }
 
+/* The highest values, and one of them more often than the others: 4-bit counters do not overflow,
+ * but the bytes that they are added to do. */
+static uint32_t steady(uint64_t index, uint32_t bins) {
+    return index % 2000 == 0 ? bins - 1 : bins - 2 - hash(index) % 16000 % (bins - 1);
+}
+
+static const maker makers[] = {two_values, twenty_values, thousands_of_values,
+                               in_turn,    changing,      steady};
+
 /* 8-bit counters overflow, whatever threads do meanwhile, or are drained in time; one of the values
  * is hot. With a third of the memory, most values are far. */
 static void frequent_values_anywhere(void **state) {
-    static const maker makers[] = {two_values, twenty_values, thousands_of_values, in_turn,
-                                   changing};
     const uint32_t bins = 12000;
     iron__gpu_info info;
 
@@ -194,6 +202,24 @@ static void frequent_values_anywhere(void **state) {
                 makers[k]);
         }
     device->info = info;
+}
+
+/* Counters of 16, 8 and 4 bits. With data that 4-bit counters do not suit, their values become far
+ * after two epochs. */
+static void four_bit_counters(void **state) {
+    static const uint32_t vocabs[] = {195000, 256000, 226033, 322000, 386000};
+
+    (void)state;
+    NEED_GPU();
+    for (size_t v = 0; v < (is_full_test() ? COUNT(vocabs) : 2); v++) {
+        for (size_t k = 0; k < COUNT(makers); k++)
+            expect_right_in_two_groups(
+                "mixed", make_case(IRON_U32, 1500001 + k, vocabs[v], IRON_HISTOGRAM_UNIFORM, 1),
+                makers[k]);
+        for (size_t k = 0; k < IRON_HISTOGRAM_DATA; k++)
+            expect_right_in_two_groups(
+                "mixed", make_case(IRON_U32, 1500001 + k, vocabs[v], data_at(k), 1), NULL);
+    }
 }
 
 /* Single values in a wide counter, in a narrow one, and without a counter; seeds are tried until
@@ -308,6 +334,7 @@ int main(void) {
         cmocka_unit_test(small_counters_reach_their_limits),
         cmocka_unit_test(single_values_everywhere),
         cmocka_unit_test(frequent_values_anywhere),
+        cmocka_unit_test(four_bit_counters),
         cmocka_unit_test(epochs_of_all_lengths),
         cmocka_unit_test(little_local_memory),
         cmocka_unit_test(small_groups),

@@ -112,9 +112,8 @@ static int32_t get_device(iron__cl_device *id, uint32_t what, size_t room, void 
     case IRON_CL_DEVICE_ENDIAN_LITTLE:
         flag = !d->is_big_endian;
         return give(&flag, sizeof flag, room, out, needed);
-    case IRON_CL_DEVICE_WARP_SIZE_NV:
     case IRON_CL_DEVICE_MAX_COMPUTE_UNITS:
-        flag = what == IRON_CL_DEVICE_WARP_SIZE_NV ? 32 : 132;
+        flag = 132;
         return give(&flag, sizeof flag, room, out, needed);
     case IRON_CL_DEVICE_NAME:
         return give(d->name, strlen(d->name) + 1, room, out, needed);
@@ -331,7 +330,6 @@ static void device_info(void **state) {
     assert_string_equal(info.driver,
                         "Fake Computing with a platform name , OpenCL 2.0, driver 580.1");
     assert_int_equal(info.units, 132);
-    assert_int_equal(info.subgroup, 32);
     assert_int_equal(info.memory_bytes, 77);
     assert_int_equal(info.cache_bytes, 0); /* NVIDIA does not report the last level */
     assert_string_equal(info.lacks[IRON_GPU_UVM], "");
@@ -342,7 +340,6 @@ static void device_info(void **state) {
     device.extensions = "cl_nv_device_attribute_query_more";
     opencl_forget();
     assert_ok(OPS->describe(0, &info, &err), &err);
-    assert_int_equal(info.subgroup, 1);
     assert_int_equal(info.cache_bytes, 77);
     assert_string_equal(info.lacks[IRON_GPU_UVM], "the device has no shared virtual memory");
     assert_string_equal(info.lacks[IRON_GPU_UVM_PREFETCH], info.lacks[IRON_GPU_UVM]);

@@ -176,7 +176,7 @@ static iron__params params_at(double data, double stride) {
     iron__case c = {
         .op = &op_echo, .rows = 100, .cols = 1, .element = IRON_U32, .at = {data, stride}};
 
-    return params_of(&c);
+    return iron__params_of(&c);
 }
 
 static void axes_come_first_then_facts(void **state) {
@@ -376,7 +376,7 @@ static void the_axes_of_all_ops_are_valid(void **state) {
             check_axis(op, &op->axes[a]);
             c.at[a] = op->axes[a].words ? 0 : op->axes[a].numbers[0];
         }
-        p = params_of(&c);
+        p = iron__params_of(&c);
         assert_in_range(p.count, op->axis_count, IRON_PARAMS_MAX);
         for (size_t a = 0; a < p.count; a++)
             for (size_t b = 0; b < a; b++)

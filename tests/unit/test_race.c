@@ -453,8 +453,8 @@ static void stops_by_precision_or_time(void **state) {
     assert_int_equal(steady->stop, IRON_STOP_PRECISION);
     assert_int_equal(steady->count, 6);
     assert_int_equal(noisy->stop, IRON_STOP_TIME);
-    /* it gets all the time that the other left: (1000 - 6 x 10) s at about 10 s per sample */
-    assert_in_range(noisy->count, 60, 130);
+    /* it gets all the time that the other left: (1000 - 7 x 5) s at about 5 s per sample */
+    assert_in_range(noisy->count, 130, 260);
     figures = iron__statistics_of(noisy->ms, noisy->count);
     assert_false(iron__statistics_is_within(&figures, s.rules.precision));
     free_rows(&s, 2);
@@ -514,14 +514,14 @@ static void the_number_of_samples_is_limited(void **state) {
     free_rows(&s, 1);
 }
 
-/* The time of all samples and their warm-ups, as reported by the fakes. */
+/* The time of all samples, as reported by fakes that are too slow for warm-ups. */
 static double total_ms(const test_race *s, size_t count) {
     double sum = 0;
 
     for (size_t r = 0; r < count; r++)
         for (int scope = IRON_SCOPE_KERNEL; scope < IRON_SCOPES; scope++)
             for (uint32_t k = 0; k < s->rows[r].warm[scope].count; k++)
-                sum += 2 * s->rows[r].warm[scope].ms[k];
+                sum += s->rows[r].warm[scope].ms[k];
     return sum;
 }
 
@@ -531,20 +531,20 @@ static void slow_contenders_leave_time_to_the_others(void **state) {
 
     (void)state;
     for (unsigned k = 0; k < 4; k++) {
-        fakes[k] = make_fake(k, KERNEL, k == 2 ? 5e6 : 5e3); /* 10,000 s per sample, or 10 */
+        fakes[k] = make_fake(k, KERNEL, k == 2 ? 5e6 : 5e3); /* 5000 s per sample, or 5 */
         fakes[k].spread = 1.5;
     }
     s = make_race(fakes, 4);
     s.rules.seconds = 8000;
     s.rules.precision = 1e-6;
     run_ok(&s, 4);
-    assert_int_equal(s.rows[2].warm[IRON_SCOPE_KERNEL].count, 3);
+    assert_int_equal(s.rows[2].warm[IRON_SCOPE_KERNEL].count, 1);
     for (unsigned k = 0; k < 4; k++) {
         const iron__samples *w = &s.rows[k].warm[IRON_SCOPE_KERNEL];
 
         assert_int_equal(w->stop, IRON_STOP_TIME);
         if (k != 2) /* half of an equal share: 1000 s */
-            assert_in_range(w->count, 70, 140);
+            assert_in_range(w->count, 140, 280);
     }
     free_rows(&s, 4);
 }
@@ -571,34 +571,69 @@ static void the_total_stays_near_the_requested_time(void **state) {
     free_rows(&s, COUNT(ms));
 }
 
-static void without_time_there_are_three_samples(void **state) {
+static void without_time_there_is_one_sample(void **state) {
     fake a = make_fake(0, KERNEL | END_TO_END, 50);
     test_race s = make_race(&a, 1);
 
     (void)state;
     s.rules.seconds = 0;
     run_ok(&s, 1);
-    assert_int_equal(s.rows[0].warm[IRON_SCOPE_KERNEL].count, 3);
-    assert_int_equal(s.rows[0].warm[IRON_SCOPE_END_TO_END].count, 3);
+    assert_int_equal(s.rows[0].warm[IRON_SCOPE_KERNEL].count, 1);
+    assert_int_equal(s.rows[0].warm[IRON_SCOPE_END_TO_END].count, 1);
     assert_int_equal(s.rows[0].warm[IRON_SCOPE_KERNEL].stop, IRON_STOP_TIME);
     free_rows(&s, 1);
 }
 
-/* Verifying and calibrating are not charged: 35 s hold four samples of 10 s; the last one starts
- * before the time is over. */
-static void the_time_is_for_samples(void **state) {
+/* 22 s hold a pass that calibrates and four samples of 5 s; the last one starts before the time is
+ * over. */
+static void the_time_is_for_all_passes(void **state) {
     fake a = make_fake(0, KERNEL, 5000);
     test_race s = make_race(&a, 1);
     double spent = 7; /* by earlier races */
 
     (void)state;
-    s.rules.seconds = 35;
+    s.rules.seconds = 22;
     s.rules.spent = &spent;
     run_ok(&s, 1);
-    assert_true(fabs(spent - 7 - 40) < 0.5);
+    assert_true(fabs(spent - 7 - 25) < 0.5);
     assert_int_equal(s.rows[0].warm[IRON_SCOPE_KERNEL].count, 4);
     assert_int_equal(s.rows[0].warm[IRON_SCOPE_KERNEL].stop, IRON_STOP_TIME);
     free_rows(&s, 1);
+}
+
+/* Neither warmed up nor sampled cold, nor calibrated twice: one pass and one answer for each. */
+static void long_passes_are_run_only_for_samples(void **state) {
+    fake a = make_fake(0, KERNEL, 600);
+    test_race s;
+
+    (void)state;
+    a.base.has_cold = true;
+    s = make_race(&a, 1);
+    s.rules.runs = 4;
+    run_ok(&s, 1);
+    assert_int_equal(s.rows[0].status, IRON_ROW_OK);
+    assert_int_equal(s.rows[0].warm[IRON_SCOPE_KERNEL].count, 4);
+    assert_int_equal(s.rows[0].cold.count, 0);
+    assert_int_equal(calls_of(0, CALL_TIME), 1 + 4);
+    free_rows(&s, 1);
+}
+
+static void rows_that_are_too_slow_are_skipped(void **state) {
+    race_rules rules = {.seconds_a_row = 4, .seconds_asked = 10};
+    iron__race_row row = {.answer_ms = 999};
+
+    (void)state;
+    skip_slow(&row, &rules);
+    assert_int_equal(row.status, IRON_ROW_OK);
+    row.answer_ms = 2000; /* one of five passes */
+    skip_slow(&row, &rules);
+    assert_int_equal(row.status, IRON_ROW_SKIPPED);
+    assert_string_equal(row.reason, "one run takes 2 s, which is too slow for --time 10; use a "
+                                    "smaller --size, or --time 21 or more");
+    row = (iron__race_row){.answer_ms = 1e9};
+    rules.seconds_a_row = 0; /* a number of runs was asked for */
+    skip_slow(&row, &rules);
+    assert_int_equal(row.status, IRON_ROW_OK);
 }
 
 /* Answers and progress calls. Throttled is queried twice per round: yes from query `from` on,
@@ -681,7 +716,7 @@ static void throttling_all_the_time_is_a_failure(void **state) {
         assert_string_equal(s.rows[0].reason,
                             "every sample was taken while the machine was throttled");
         assert_no_samples(&s.rows[0]);
-        assert_in_range(w.questions, 150, 250); /* 1000 s of 10 s per sample, two queries each */
+        assert_in_range(w.questions, 350, 450); /* 1000 s of 5 s per sample, two queries each */
         free_rows(&s, 1);
     }
 }
@@ -733,6 +768,69 @@ static void names(void **state) {
     assert_string_equal(iron__row_status_name(IRON_ROW_FAILED), "failed");
 }
 
+static fake *fails_when_read;
+
+/* A counter that moves by 1 J and a clock that moves by 100 ms with each reading. */
+static bool steady_read(iron__energy_meter *m, iron__energy_reading *now) {
+    fails_when_read->fails_from_timing = 1;
+    m->joules += 1;
+    *now = (iron__energy_reading){.joules = m->joules, .ms = 100 * m->joules};
+    return true;
+}
+
+/* Each row on its own, after all samples and before the last answer; neither rows that are out nor
+ * those without bytes. One that fails meanwhile has failed. */
+static void energy_is_measured_after_the_samples(void **state) {
+    iron__energy_meter meter = {.source = "nvml", .read = steady_read, .update_ms = 1};
+    fake fakes[] = {make_fake(0, KERNEL, 2000), make_fake(1, KERNEL, 2000),
+                    make_fake(2, KERNEL, 2000), make_fake(3, KERNEL, 2000)};
+    test_race s = make_race(fakes, 4);
+    size_t last_answer = 0;
+
+    (void)state;
+    s.rules.meter = &meter;
+    s.rules.energy_ms = 1e6;
+    s.rules.runs = 6;
+    s.rows[0].useful_bytes = s.rows[2].useful_bytes = s.rows[3].useful_bytes = 1e9;
+    fakes[2].wrong_from_answer = 1;
+    fails_when_read = &fakes[3];
+    fakes[3].time_status = IRON_E_STATE;
+    run_ok(&s, 4);
+    assert_string_equal(s.rows[0].energy.source, "nvml");
+    assert_true(fabs(s.rows[0].energy.watts - 10) < 1e-9);
+    assert_true(fabs(s.rows[0].energy.joules_per_gb - 1) < 1e-9);
+    assert_int_equal(s.rows[0].warm[IRON_SCOPE_KERNEL].count, 6);
+    assert_null(s.rows[1].energy.source);
+    assert_int_equal(s.rows[1].status, IRON_ROW_OK);
+    assert_int_equal(s.rows[2].status, IRON_ROW_WRONG);
+    assert_null(s.rows[2].energy.source);
+    assert_int_equal(s.rows[3].status, IRON_ROW_FAILED);
+    assert_null(s.rows[3].energy.source);
+    for (size_t k = 0; k < call_log.count; k++)
+        if (call_log.calls[k].fake == 0 && call_log.calls[k].kind == CALL_TIME)
+            last_answer = k;
+    while (last_answer < call_log.count && call_log.calls[last_answer].kind != CALL_ANSWER)
+        last_answer++;
+    assert_true(last_answer < call_log.count); /* it is verified after that, too */
+    assert_true(calls_of(0, CALL_TIME) > calls_of(1, CALL_TIME));
+    free_rows(&s, 4);
+}
+
+static void energy_has_a_fifth_of_the_time(void **state) {
+    iron__energy_meter none = {.source = NULL}, some = {.source = "rapl"};
+    race_rules rules = {.seconds = 60}, by_runs = {.seconds = 60, .runs = 5};
+
+    (void)state;
+    plan_energy(&rules, &none, 10);
+    assert_null(rules.meter);
+    assert_true(fabs(rules.seconds - 60) < 1e-9);
+    plan_energy(&rules, &some, 10);
+    assert_ptr_equal(rules.meter, &some);
+    assert_true(fabs(rules.seconds - 48) < 1e-9 && fabs(rules.energy_ms - 1200) < 1e-9);
+    plan_energy(&by_runs, &some, 10);
+    assert_true(fabs(by_runs.energy_ms - ENERGY_MS) < 1e-9);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_correct_contender_is_timed),
@@ -752,14 +850,18 @@ int main(void) {
         cmocka_unit_test(the_number_of_samples_is_limited),
         cmocka_unit_test(slow_contenders_leave_time_to_the_others),
         cmocka_unit_test(the_total_stays_near_the_requested_time),
-        cmocka_unit_test(without_time_there_are_three_samples),
-        cmocka_unit_test(the_time_is_for_samples),
+        cmocka_unit_test(without_time_there_is_one_sample),
+        cmocka_unit_test(the_time_is_for_all_passes),
+        cmocka_unit_test(long_passes_are_run_only_for_samples),
+        cmocka_unit_test(rows_that_are_too_slow_are_skipped),
         cmocka_unit_test(throttled_rounds_are_dropped),
         cmocka_unit_test(samples_before_throttling_are_kept),
         cmocka_unit_test(throttling_all_the_time_is_a_failure),
         cmocka_unit_test(progress_goes_forward_to_the_end),
         cmocka_unit_test(a_race_can_be_cancelled_at_any_time),
         cmocka_unit_test(names),
+        cmocka_unit_test(energy_is_measured_after_the_samples),
+        cmocka_unit_test(energy_has_a_fifth_of_the_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

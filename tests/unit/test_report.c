@@ -89,7 +89,7 @@ static void csv_has_equal_records(void **state) {
 
     (void)state;
     fields = csv_fields(&at);
-    assert_int_equal(fields, 39 + 8 + 2);
+    assert_int_equal(fields, 44 + 8 + 2);
     for (; *at; records++)
         assert_int_equal(csv_fields(&at), fields);
     for (size_t k = 0; k < s->report.row_count; k++) {
@@ -148,7 +148,7 @@ static void tables_show_problems(void **state) {
     sample *s = sample_make(SAMPLE_USUAL);
     size_t bytes;
     char *plain = printed(table_100, &s->report, &bytes);
-    char *inked = printed(terminal_100, &s->report, &bytes);
+    char *inked = printed(terminal_140, &s->report, &bytes);
 
     (void)state;
     assert_null(strchr(plain, '\033')); /* nor does the one in a reason get through */
@@ -197,7 +197,7 @@ static void markdown_keeps_its_tables(void **state) {
             continue;
         for (char *at = record; *at; at++)
             bars += *at == '|' && (at == record || at[-1] != '\\');
-        assert_true(bars == 6 || bars == 13 + 4);
+        assert_true(bars == 8 || bars == 15 + 4);
         tables += strncmp(record, "|---", 4) == 0;
     }
     assert_int_equal(tables, 1 + 8);
@@ -220,7 +220,7 @@ static void pages_hold_text_as_text(void **state) {
     assert_non_null(strstr(text, "\\u003c/script>\\u003cb onclick=\\\"x\\\">"));
     for (const char *at = text; (at = strstr(at, "</script>")); at++)
         ends++;
-    assert_int_equal(ends, 3); /* the data, the ops and the program */
+    assert_int_equal(ends, 4); /* the data, the ops, the comparison and the program */
     assert_null(strstr(text, "https://"));
     free(text);
     free(s);
@@ -255,6 +255,36 @@ static void kernels_show_their_resources(void **state) {
     free(s);
 }
 
+/* Energy and clocks of the rows that have them; the others' are unknown. */
+static void energy_is_in_every_report(void **state) {
+    static const struct {
+        printer print;
+        const char *has;
+    } all[] = {{print_json,
+                "\"watts\": 412.5, \"source\": \"nvml\"}, \"clocks\": {\"core_mhz\": 1755, "
+                "\"memory_mhz\": 3201, \"celsius\": 58, \"reasons\": \"power cap\"}}"},
+               {print_json, "\"energy\": null, \"clocks\": null}"},
+               {print_csv, ",412.5,nvml,histogram_local,"},
+               {print_markdown, " | samples | GB/s per W | registers |"},
+               {terminal_140, "GB/J: GB/s per watt of"}};
+    sample *s = sample_make(SAMPLE_USUAL), *tiny = sample_make(SAMPLE_TINY);
+    size_t bytes;
+
+    (void)state;
+    for (size_t k = 0; k < COUNT(all); k++) {
+        char *text = printed(all[k].print, &s->report, &bytes);
+
+        if (!strstr(text, all[k].has))
+            fail_msg("no %s", all[k].has);
+        free(text);
+        text = printed(all[k].print, &tiny->report, &bytes); /* has no row with energy */
+        assert_true(all[k].print == print_json || !strstr(text, all[k].has));
+        free(text);
+    }
+    free(tiny);
+    free(s);
+}
+
 static void table_200(const iron__report *report, FILE *to) { print_table(report, to, false, 200); }
 
 static void table_115(const iron__report *report, FILE *to) { print_table(report, to, false, 115); }
@@ -266,12 +296,13 @@ static void narrow_tables_lose_the_kernels_first(void **state) {
     char *text = printed(table_200, &s->report, &bytes);
 
     (void)state;
-    assert_non_null(strstr(text, " prep ms speedup noise  runs regs local spill occ\n"));
+    assert_non_null(strstr(text, " prep ms speedup noise "));
+    assert_non_null(strstr(text, " median within  runs   GB/J regs local spill occ\n"));
     assert_non_null(strstr(text, "   40 49152     0  50\n"));
     free(text);
     text = printed(terminal_140, &s->report, &bytes);
     assert_null(strstr(text, "local:"));
-    assert_non_null(strstr(text, " prep ms speedup noise  runs regs spill occ\033"));
+    assert_non_null(strstr(text, " prep ms speedup noise  runs   GB/J regs occ\033"));
     free(text);
     text = printed(table_115, &s->report, &bytes);
     assert_null(strstr(text, "occ"));
@@ -359,6 +390,7 @@ int main(void) {
         cmocka_unit_test(markdown_keeps_its_tables),
         cmocka_unit_test(pages_hold_text_as_text),
         cmocka_unit_test(kernels_show_their_resources),
+        cmocka_unit_test(energy_is_in_every_report),
         cmocka_unit_test(narrow_tables_lose_the_kernels_first),
         cmocka_unit_test(a_case_has_a_table_of_its_own),
         cmocka_unit_test(empty_reports),

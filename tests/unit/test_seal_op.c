@@ -138,7 +138,7 @@ static void impossible_cases_are_refused(void **state) {
     (void)state;
     c.vocab = 50257;
     assert_ok(op->accept(&c, &err), &err);
-    assert_int_equal(op->useful_bytes(&c), 40);
+    assert_int_equal(iron__op_useful_bytes(&c), 40);
     c.vocab = 1;
     assert_refused(op->accept(&c, &err), IRON_E_ARG, &err);
     c.vocab = 50257;

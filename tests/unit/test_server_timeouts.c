@@ -59,8 +59,8 @@ static void pair_begin(pair *p, uint32_t header_seconds, uint32_t request_second
     p->server.options.header_seconds = header_seconds;
     p->server.options.request_seconds = request_seconds;
     p->server.options.min_body_rate = 1000;
-    assert_ok(drain_start(&p->server, &err), &err);
     assert_ok(timeouts_start(&p->server, &err), &err);
+    assert_ok(iron__connections_accept(&p->server, &err), &err);
     p->connection = connection_open(p->server.timeouts, p->ours, &(struct sockaddr){0});
     p->connection->phase = IRON_PHASE_IDLE;
     assert_non_null(p->connection);
@@ -92,7 +92,7 @@ static void test_no_threads(void **state) {
 
     (void)state;
     errno = ENOENT;
-    assert_refused(drain_start(&server, &err), IRON_E_IO, &err);
+    assert_refused(timeouts_start(&server, &err), IRON_E_NOMEM, &err);
     assert_int_equal(err.native, EAGAIN);
     assert_says(&err, strerror(EAGAIN));
 }

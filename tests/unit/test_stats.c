@@ -31,20 +31,32 @@ static void few_samples(void **state) {
 
     (void)state;
     assert_true(s.median == 3 && s.mean == 3 && s.min == 3 && s.p95 == 3);
-    assert_true(s.low == 3 && s.high == 3 && s.noise_percent == 0 && s.count == 1);
+    assert_true(s.max == 3 && s.noise_percent == 0 && s.count == 1);
     s = iron__statistics_of(two, 2);
     assert_true(s.median == 3 && s.mean == 3 && s.min == 2 && s.p95 == 4);
-    assert_true(s.low == 2 && s.high == 4);
-    assert_near(s.noise_percent, 100 * 1.4826 / 3);
+    assert_true(s.max == 4);
+    assert_near(s.noise_percent, 100 * sqrt(2) / 3);
     s = iron__statistics_of(five, 5);
-    assert_true(s.median == 4 && s.min == 1 && s.p95 == 30 && s.low == 1 && s.high == 30);
+    assert_true(s.median == 4 && s.min == 1 && s.max == 30 && s.p95 == 30);
     assert_near(s.mean, 8.4);
-    /* distances 1, 3, 0, 2, 26: their median is 2 */
-    assert_near(s.noise_percent, 100 * 1.4826 * 2 / 4);
+    /* squares 11.56, 54.76, 19.36, 40.96, 466.56: their sum is 593.2 */
+    assert_near(s.noise_percent, 100 * sqrt(593.2 / 4) / 8.4);
+    assert_true(s.low == 0 && s.high == 0 && s.coverage == 0);  /* no interval */
     assert_true(five[0] == 5 && five[1] == 1 && five[4] == 30); /* unchanged */
 }
 
-/* Nanoseconds over 24,800: median 27, mean 26.21, median distance 3 (Stigler 1977). */
+/* Two that agree and one that does not: by the distances' median the noise would be 1 %. */
+static void an_outlier_is_noise(void **state) {
+    const double three[] = {125, 197, 124};
+    iron__statistics s = iron__statistics_of(three, 3);
+
+    (void)state;
+    /* the mean is 446/3; 9 times the squares of the distances: 71^2 + 145^2 + 74^2 = 31542 */
+    assert_near(s.noise_percent, 100 * sqrt(31542.0 / 9 / 2) / (446.0 / 3));
+    assert_true(s.noise_percent > 25);
+}
+
+/* Nanoseconds over 24,800: median 27, mean 26.21, standard deviation 10.745 (Stigler 1977). */
 static void newcombs_speed_of_light(void **state) {
     static const double light[] = {
         28, 26, 33, 24, 34, -44, 27, 16, 40, -2, 29, 22, 24, 21, 25, 30, 23, 29, 31, 19, 24, 20,
@@ -58,7 +70,7 @@ static void newcombs_speed_of_light(void **state) {
     assert_near(s.median, 27);
     assert_near(s.mean, 1730.0 / 66);
     assert_near(s.min, -44);
-    assert_near(s.noise_percent, 100 * 1.4826 * 3 / 27);
+    assert_true(fabs(s.noise_percent * s.mean / 100 - 10.745) < 0.001);
     /* 66 samples: ranks 25 and 42 */
     assert_near(s.low, 26);
     assert_near(s.high, 29);
@@ -88,10 +100,10 @@ static void ranks_are_the_binomial_tables(void **state) {
     static const struct {
         size_t count;
         double low, high;
-    } table[] = {{6, 1, 6},    {7, 1, 7},    {8, 1, 8},       {9, 2, 8},    {10, 2, 9},
-                 {11, 2, 10},  {12, 3, 10},  {15, 4, 12},     {20, 6, 15},  {25, 8, 18},
-                 {30, 10, 21}, {40, 14, 27}, {50, 18, 33},    {66, 25, 42}, {100, 40, 61},
-                 {5, 1, 5},    {3, 1, 3},    {1000, 469, 532}};
+    } table[] = {{6, 1, 6},    {7, 1, 7},    {8, 1, 8},     {9, 2, 8},
+                 {10, 2, 9},   {11, 2, 10},  {12, 3, 10},   {15, 4, 12},
+                 {20, 6, 15},  {25, 8, 18},  {30, 10, 21},  {40, 14, 27},
+                 {50, 18, 33}, {66, 25, 42}, {100, 40, 61}, {1000, 469, 532}};
 
     (void)state;
     for (size_t k = 0; k < COUNT(table); k++) {
@@ -102,6 +114,17 @@ static void ranks_are_the_binomial_tables(void **state) {
                      s.high, table[k].low, table[k].high);
         assert_near(s.median, (double)(table[k].count + 1) / 2);
     }
+}
+
+/* Whole numbers of sequences of heads and tails: of 2^6, 2 are one-sided; of 2^9, 2 (1 + 9); of
+ * 2^12, 2 (1 + 12 + 66). */
+static void coverage_is_that_of_the_ranks(void **state) {
+    (void)state;
+    assert_near(of_ranks(6).coverage, 1 - 2.0 / 64);
+    assert_near(of_ranks(8).coverage, 1 - 2.0 / 256);
+    assert_near(of_ranks(9).coverage, 1 - 2.0 * 10 / 512);
+    assert_near(of_ranks(12).coverage, 1 - 2.0 * 79 / 4096);
+    assert_near(of_ranks(5).coverage, 0);
 }
 
 /* From one row of Pascal's triangle to the next, halved: the probabilities of 0 ... n heads in n
@@ -131,6 +154,7 @@ static void every_interval_is_the_narrowest(void **state) {
         throw_again(chances, n);
         if (n < 6)
             continue;
+        assert_near(s.coverage, 1 - 2 * at_most(chances, rank - 1));
         assert_true(s.high == (double)(n + 1 - rank));
         assert_true(2 * at_most(chances, rank - 1) <= 0.05);
         assert_true(2 * at_most(chances, rank) > 0.05);
@@ -203,8 +227,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_all_zero),
         cmocka_unit_test(few_samples),
+        cmocka_unit_test(an_outlier_is_noise),
         cmocka_unit_test(newcombs_speed_of_light),
         cmocka_unit_test(ranks_are_the_binomial_tables),
+        cmocka_unit_test(coverage_is_that_of_the_ranks),
         cmocka_unit_test(every_interval_is_the_narrowest),
         cmocka_unit_test(p95_is_the_nearest_rank),
         cmocka_unit_test(intervals_have_their_coverage),

@@ -52,7 +52,7 @@ static void note(iron__store *store) {
         views[e] = look_at(entry);
         rows[e] = grab(MOST_BATCHES * sizeof *rows[e]);
         assert_int_equal(
-            iron__store_engine_batches(entry, 0, rows[e], MOST_BATCHES, &row_counts[e], NULL),
+            iron__store_engine_batches(entry, 0, rows[e], MOST_BATCHES, &row_counts[e], NULL, NULL),
             IRON_OK);
         assert_true(row_counts[e] == views[e].batches && row_counts[e] < MOST_BATCHES);
         iron__store_engine_release(entry);
@@ -101,7 +101,7 @@ static void assert_same_batches(iron__store_engine *entry, size_t e) {
     iron_error err = {0};
     size_t count;
 
-    if (iron__store_engine_batches(entry, 0, got, MOST_BATCHES, &count, &err) != IRON_OK) {
+    if (iron__store_engine_batches(entry, 0, got, MOST_BATCHES, &count, NULL, &err) != IRON_OK) {
         assert_true(err.text[0] != '\0');
         return;
     }

@@ -21,7 +21,8 @@ static iron__batch_row *history_of(iron__store_engine *entry, size_t portion, si
     for (*count = 0; *count < batches;) {
         size_t got, room = batches - *count < portion ? batches - *count : portion;
 
-        assert_ok(iron__store_engine_batches(entry, *count, rows + *count, room, &got, &err), &err);
+        assert_ok(iron__store_engine_batches(entry, *count, rows + *count, room, &got, NULL, &err),
+                  &err);
         assert_int_equal(got, room);
         *count += got;
     }
@@ -65,7 +66,7 @@ static void batches_are_read_back(void **state) {
     size_t count;
 
     (void)state;
-    assert_ok(iron__store_engine_batches(entry, 0, &row, 1, &count, &err), &err);
+    assert_ok(iron__store_engine_batches(entry, 0, &row, 1, &count, NULL, &err), &err);
     assert_int_equal(count, 0);
     for (size_t k = 0; k < 40; k++) {
         feed_done(entry, (feeding){.key = NULL}, tokens, 4 * (1 + 7 * k % 50));
@@ -80,14 +81,15 @@ static void batches_are_read_back(void **state) {
     }
     assert_history(entry, &plan, 1000);
     assert_history(entry, &plan, 4097);
-    assert_ok(iron__store_engine_batches(entry, look_at(entry).batches, &row, 1, &count, &err),
-              &err);
+    assert_ok(
+        iron__store_engine_batches(entry, look_at(entry).batches, &row, 1, &count, NULL, &err),
+        &err);
     assert_int_equal(count, 0);
-    assert_ok(iron__store_engine_batches(entry, UINT64_MAX, &row, 1, &count, &err), &err);
+    assert_ok(iron__store_engine_batches(entry, UINT64_MAX, &row, 1, &count, NULL, &err), &err);
     assert_int_equal(count, 0);
     /* from any batch */
     for (uint64_t since = 0; since < look_at(entry).batches; since += 777) {
-        assert_ok(iron__store_engine_batches(entry, since, &row, 1, &count, &err), &err);
+        assert_ok(iron__store_engine_batches(entry, since, &row, 1, &count, NULL, &err), &err);
         assert_true(count == 1 && row.batch == since);
     }
     iron__store_engine_release(entry);
@@ -313,12 +315,164 @@ static void the_history_of_a_deleted_engine(void **state) {
     (void)state;
     feed_done(entry, (feeding){.at = 0}, &token, sizeof token);
     assert_ok(iron__store_delete(store, entry, &err), &err);
-    while (count == 1 && iron__store_engine_batches(entry, 0, &row, 1, &count, &err) == IRON_OK)
+    while (count == 1 &&
+           iron__store_engine_batches(entry, 0, &row, 1, &count, NULL, &err) == IRON_OK)
         usleep(1000); /* the writer cleans up when it is idle */
     assert_int_equal(err.status, IRON_E_STATE);
     assert_int_equal(count, 0);
     iron__store_engine_release(entry);
     iron__store_close(store);
+}
+
+/* Feeds of three batches and a snapshot every 100 batches. */
+static void feed_many(iron__store_engine *entry, iron_engine *direct, size_t from, size_t count) {
+    char key[32];
+
+    for (size_t k = from; k < from + count; k++) {
+        uint32_t tokens[30] = {(uint32_t)k, 2, 3};
+        iron__feed_answer answer;
+        iron_report want;
+
+        snprintf(key, sizeof key, "key-%zu", k);
+        answer = feed_done(entry, (feeding){.key = key}, tokens, sizeof tokens);
+        want = direct_feed(direct, IRON_DTYPE_U32, tokens, 30);
+        assert_answer(&answer, &want);
+    }
+}
+
+/* Waits until feeds have been removed, and returns the first batch that is kept. All later ones are
+ * there. */
+static uint64_t first_kept(iron__store_engine *entry, uint64_t more_than) {
+    uint64_t batches = look_at(entry).batches, first = 0;
+    iron__batch_row *rows = grab(batches * sizeof *rows);
+    iron_error err = {0};
+    size_t count = 0;
+
+    for (int k = 0; k < 60000 && first <= more_than; k++) {
+        assert_ok(iron__store_engine_batches(entry, 0, rows, batches, &count, &first, &err), &err);
+        usleep(1000);
+    }
+    assert_true(first > more_than && count == batches - first);
+    for (size_t k = 0; k < count; k++)
+        assert_true(rows[k].batch == first + k && rows[k].position == 10 * rows[k].batch);
+    free(rows);
+    return first;
+}
+
+/* --keep-batches: older feeds are removed, with their keys, and everything else is as it was. */
+static void old_feeds_are_removed(void **state) {
+    iron__store_options few = {.snapshot_batches = 100, .keep_batches = 200};
+    iron__store *store = store_at_with(&place, few);
+    iron__store_plan plan = small_plan("kept");
+    iron_engine *direct = direct_engine(&plan);
+    iron__store_engine *entry = make_engine(store, &plan);
+    uint32_t tokens[30] = {999, 2, 3};
+    iron_server_verified seen;
+    iron__feed_answer answer;
+    iron_error err = {0};
+    iron_report want;
+    uint64_t first;
+
+    (void)state;
+    feed_many(entry, direct, 0, 1000);
+    first = first_kept(entry, 2400);
+    assert_true(first <= 3000 - 200);
+    /* the newest keys are known, the oldest are not */
+    assert_int_equal(feed_as(entry, (feeding){.key = "key-999"}, tokens, 120, &answer, &err),
+                     IRON_FEED_REPEATED);
+    tokens[0] = 7;
+    answer = feed_done(entry, (feeding){.key = "key-7"}, tokens, sizeof tokens);
+    want = direct_feed(direct, IRON_DTYPE_U32, tokens, 30);
+    assert_answer(&answer, &want);
+    iron__store_engine_release(entry);
+    iron__store_close(store);
+    assert_ok(iron_server_verify(place.path, &seen, &err), &err);
+    assert_true(seen.removed > 800 && seen.feeds + seen.removed == 1001);
+    /* without the option nothing more is removed */
+    store = store_at(&place);
+    entry = found(store, "kept");
+    assert_view(entry, &want);
+    feed_many(entry, direct, 1000, 200);
+    want = report_now(direct);
+    assert_view(entry, &want);
+    assert_true(first_kept(entry, 0) >= first);
+    iron__store_engine_release(entry);
+    iron__store_close(store);
+    iron_engine_destroy(direct);
+}
+
+/* Its blocks go with a large feed; a key that is not old enough keeps its feed. */
+static void blocks_and_keys_of_old_feeds(void **state) {
+    iron__store_options o = {
+        .snapshot_batches = 100, .keep_batches = 1, .keep_keys_ms = 1000 * 1000};
+    iron__store *store = store_at_with(&place, o);
+    iron__store_plan plan = small_plan("blocks");
+    uint32_t *tokens = grab_tokens(5, 1000, 100000);
+    iron__store_engine *entry = make_engine(store, &plan);
+    iron__feed_answer first = feed_done(entry, (feeding){.key = "large"}, tokens, 400000), again;
+    iron_error err = {0};
+    uint64_t blocks = 1;
+    bool has_row;
+
+    (void)state;
+    for (size_t k = 0; k < 100; k++)
+        feed_done(entry, (feeding){.key = NULL}, tokens, 120);
+    iron__store_engine_release(entry);
+    iron__store_close(store);
+    store = store_at_with(&place, o);
+    entry = found(store, "blocks");
+    while (atomic_load(&store->is_cleaning))
+        usleep(1000);
+    assert_int_equal(feed_as(entry, (feeding){.key = "large"}, tokens, 400000, &again, &err),
+                     IRON_FEED_REPEATED);
+    assert_true(again.state == first.state);
+    iron__store_engine_release(entry);
+    iron__store_close(store);
+    o.keep_keys_ms = 0;
+    store = store_at_with(&place, o);
+    entry = found(store, "blocks");
+    (void)first_kept(entry, 10000);
+    while (atomic_load(&store->is_cleaning))
+        usleep(1000);
+    assert_ok(iron__sql_number(store->reader, IRON_SQL_BLOCKS_NEXT_UPLOAD, IRON_WORDS(0), &has_row,
+                               &blocks, "count", &err),
+              &err);
+    assert_false(has_row);
+    feed_done(entry, (feeding){.key = "large"}, tokens, 400000); /* a new feed */
+    iron__store_engine_release(entry);
+    iron__store_close(store);
+    free(tokens);
+}
+
+static void change_rows(const char *sql) {
+    file_name path = name_in(&place, "iron.db");
+    sqlite3 *db = NULL;
+
+    assert_int_equal(sqlite3_open_v2(path.path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+/* Missing feeds without a snapshot after them are damage. */
+static void missing_feeds_are_no_old_ones(void **state) {
+    iron__store *store = store_at(&place);
+    iron__store_plan plan = small_plan("gap");
+    iron_engine *direct = direct_engine(&plan);
+    iron__store_engine *entry = make_engine(store, &plan);
+    iron_server_verified seen;
+    iron_error err = {0};
+
+    (void)state;
+    feed_many(entry, direct, 0, 9);
+    iron__store_engine_release(entry);
+    iron__store_close(store);
+    change_rows("DELETE FROM feeds WHERE number < 5; DELETE FROM snapshots");
+    assert_int_equal(iron_server_verify(place.path, &seen, &err), IRON_E_MISMATCH);
+    assert_says(&err, "no snapshot after it");
+    change_rows("DELETE FROM feeds WHERE number = 7");
+    assert_int_equal(iron_server_verify(place.path, &seen, &err), IRON_E_MISMATCH);
+    assert_says(&err, "feed 7 is missing");
+    iron_engine_destroy(direct);
 }
 
 int main(void) {
@@ -331,6 +485,9 @@ int main(void) {
         IN_A_PLACE(empty_feeds_count_for_snapshots),
         IN_A_PLACE(the_history_of_a_deleted_engine),
         IN_A_PLACE(many_threads_make_one_history),
+        IN_A_PLACE(old_feeds_are_removed),
+        IN_A_PLACE(blocks_and_keys_of_old_feeds),
+        IN_A_PLACE(missing_feeds_are_no_old_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

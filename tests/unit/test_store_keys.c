@@ -7,6 +7,7 @@
 #include "store_support.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #define LARGE_TOKENS ((size_t)50000)
 
@@ -245,6 +246,35 @@ static void concurrent_retries_count_once(void **state) {
     free(tokens);
 }
 
+/* --keep-keys: after that time a key is as if it had never been used, for bodies of any size. */
+static void keys_expire(void **state) {
+    static const size_t sizes[] = {40, 4 * LARGE_TOKENS};
+    iron__store_options brief = {.keep_keys_ms = 1};
+    iron__store *store = store_at_with(&place, brief);
+    iron__store_plan plan = small_plan("brief");
+    iron__store_engine *entry = make_engine(store, &plan);
+    uint32_t *tokens = grab_tokens(3, 1000, LARGE_TOKENS);
+    iron__feed_answer answer;
+
+    (void)state;
+    for (uint32_t k = 0; k < 4; k++) {
+        size_t bytes = sizes[k % 2];
+
+        answer = feed_done(entry, (feeding){.key = "same", .is_chunked = k > 1}, tokens, bytes);
+        assert_true(answer.fed_tokens == bytes / 4);
+        usleep(3000);
+    }
+    iron__store_engine_release(entry);
+    iron__store_close(store);
+    store = store_at(&place); /* where keys do not expire, the last one counts */
+    entry = found(store, "brief");
+    assert_true(look_at(entry).feeds == 4);
+    assert_repeats(entry, (feeding){.key = "same"}, tokens, sizes[1], &answer);
+    iron__store_engine_release(entry);
+    iron__store_close(store);
+    free(tokens);
+}
+
 int main(void) {
 #define IN_A_PLACE(test) cmocka_unit_test_setup_teardown(test, make_place, remove_place)
     const struct CMUnitTest tests[] = {
@@ -253,6 +283,7 @@ int main(void) {
         IN_A_PLACE(keys_have_a_length),
         IN_A_PLACE(one_key_in_two_concurrent_bodies),
         IN_A_PLACE(concurrent_retries_count_once),
+        IN_A_PLACE(keys_expire),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,7 +225,7 @@ static void every_cpu_row_is_right(void **state) {
                 make_problem(shapes[s / COUNT(elements)], elements[s % COUNT(elements)], s, pool);
             void *output = grab(p.output_bytes);
 
-            for (size_t k = 0; iron__op_transpose.contender_at(k, &row); k++) {
+            for (size_t k = 0; iron__op_contender(&iron__op_transpose, k, &row); k++) {
                 iron__cpu_work work = {.row = &row, .problem = &p, .pool = pool, .output = output};
 
                 if (!(row.backends & IRON_ON_CPU))
@@ -245,7 +245,7 @@ static void every_cpu_row_is_right(void **state) {
 static bool has_row(const char *name, uint32_t backends, size_t end) {
     iron__contender row;
 
-    for (size_t k = 0; k < end && iron__op_transpose.contender_at(k, &row); k++)
+    for (size_t k = 0; k < end && iron__op_contender(&iron__op_transpose, k, &row); k++)
         if ((row.backends & backends) && strcmp(row.name, name) == 0)
             return true;
     return false;
@@ -260,7 +260,7 @@ static void rows_are_complete(void **state) {
     size_t k = 0;
 
     (void)state;
-    for (; iron__op_transpose.contender_at(k, &row); k++) {
+    for (; iron__op_contender(&iron__op_transpose, k, &row); k++) {
         assert_true(row.idea && row.idea[0]);
         assert_true(row.backends == IRON_ON_CPU ? row.cpu_run && !row.gpu
                                                 : row.gpu && row.gpu->own);

@@ -22,10 +22,11 @@ export function createHistory({onProblem}) {
     "history", "history-rows", "history-span", "history-none", "newest", "newer", "older"
   ].map((id) => document.getElementById(id));
   // until: the page ends before this batch; null: it ends with the newest
-  let name = null, total = 0, until = null, shown = "", isAsking = false, askedAt = 0, timer = 0;
+  let name = null, total = 0, first = 0, until = null, shown = "", isAsking = false, askedAt = 0,
+      timer = 0;
 
   const end = () => until === null ? total : Math.min(until, total);
-  const begin = () => Math.max(0, end() - PAGE);
+  const begin = () => Math.max(Math.min(first, end()), end() - PAGE);
   const wanted = () => `${name} ${begin()} ${end()}`;
 
   function drawFrame() {
@@ -33,7 +34,7 @@ export function createHistory({onProblem}) {
     setHidden(none, total > 0);
     setText(span, total ? `${count(begin())}–${count(end() - 1)} of ${count(total)}` : "");
     newest.disabled = newer.disabled = end() === total;
-    older.disabled = begin() === 0;
+    older.disabled = begin() <= first;
   }
 
   async function ask() {
@@ -45,6 +46,8 @@ export function createHistory({onProblem}) {
       if (mine.startsWith(`${name} `)) {
         fill(rows, page.batches.reverse().map(rowOf));
         shown = mine;
+        first = page.first;
+        drawFrame();
       }
     } catch (problem) {
       onProblem(problem);
@@ -68,7 +71,7 @@ export function createHistory({onProblem}) {
   }
 
   function turn(to) {
-    until = to === null || to >= total ? null : Math.max(PAGE, to);
+    until = to === null || to >= total ? null : Math.max(first + PAGE, to);
     askedAt = 0;  // the user is waiting
     drawFrame();
     follow();
@@ -80,7 +83,7 @@ export function createHistory({onProblem}) {
   return {
     // Shows the newest page of an engine; null for no engine.
     show(engineName) {
-      [name, total, until, shown, askedAt] = [engineName, 0, null, "", 0];
+      [name, total, first, until, shown, askedAt] = [engineName, 0, 0, null, "", 0];
       fill(rows);
       drawFrame();
     },

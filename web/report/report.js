@@ -16,14 +16,16 @@ function chart(draw) {
   return holder;
 }
 
-function drawAll(isForced) {
+// width: of all charts; without one, each takes the width of its place.
+function drawAll(isForced, width) {
   const most = document.getElementById("main").clientWidth - 80;
   for (const c of charts) {
-    const width = Math.max(240, c.holder.clientWidth || most);
-    if (!isForced && Math.abs(width - c.width) < 2) continue;
-    c.width = width;
-    c.holder.replaceChildren(c.draw(width));
+    const now = width || Math.max(240, c.holder.clientWidth || most);
+    if (!isForced && Math.abs(now - c.width) < 2) continue;
+    c.width = now;
+    c.holder.replaceChildren(c.draw(now));
   }
+  showCutSides();
 }
 
 function section(id, title, lead, ...children) {
@@ -33,15 +35,35 @@ function section(id, title, lead, ...children) {
     lead ? html("p", {class: "lead"}, lead) : null, ...children);
 }
 
-// A collapsible section for one op, size, type and parameters. The first one with the largest size
-// of each op is open.
-function foldedGroup(group, note, ...children) {
-  const size = group.sizeName ? `${group.sizeName}, ${group.size}` : group.size;
-  return html(
-    "details", {class: "group", open: group.isFront ? "" : null},
-    html(
-      "summary", {}, html("b", {}, group.title), html("small", {}, size), html("small", {}, note)),
-    html("div", {}, ...children));
+function sizeText(group) {
+  return [group.sizeName, group.size].filter(Boolean).join(", ");
+}
+
+function summary(title, ...notes) {
+  return html("summary", {}, title, ...notes.map(note => html("small", {}, note)));
+}
+
+// A collapsible section for each op, type and parameters, with its sizes inside, the largest first;
+// the first section of each op is open, and in each the largest size.
+function foldedGroups(groups, note, body) {
+  return grouped(groups, g => g.title).map(same => {
+    const sizes = [...same].sort((a, b) => b.bytes - a.bytes), [first] = sizes;
+    const open = sizes.some(g => g.isFront) ? "" : null, title = html("b", {}, first.title);
+    if (sizes.length === 1)
+      return html(
+        "details", {class: "group", open}, summary(title, sizeText(first), note(first)),
+        html("div", {}, ...body(first)));
+    const range = `${sizes.length} sizes, ${bytesText(sizes[sizes.length - 1].bytes)} to ${
+      bytesText(first.bytes)}`;
+    return html(
+      "details", {class: "group", open}, summary(title, range),
+      html(
+        "div", {},
+        ...sizes.map(
+          g => html(
+            "details", {class: "size", open: g === first ? "" : null},
+            summary(html("span", {}, sizeText(g)), note(g)), html("div", {}, ...body(g))))));
+  });
 }
 
 function build() {
@@ -49,12 +71,14 @@ function build() {
   const model = readModel(read("data"), read("ops"));
   const sections = [
     overviewSection(model),
+    comparisonSection(model, read("before")),
     rooflineSection(model),
     rankingSection(model),
     paramsSection(model),
     scalingSection(model),
     scopesSection(model),
     samplesSection(model),
+    skippedSection(model),
     rowsSection(model),
     aboutSection(model),
     machineSection(model),
@@ -101,16 +125,21 @@ function startTheme() {
   });
 }
 
-// Expands all sections for printing.
+// On paper all sections are open, except the texts about the ops: those that are open on the
+// screen. Charts are drawn as wide as an A4 page with its margins, so that their texts are not
+// shrunk.
+const PAPER = 640;
+
 function startPrinting() {
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
+    folded = [...document.querySelectorAll("details:not([open], .about)")];
     for (const d of folded) d.open = true;
-    drawAll(false);
+    drawAll(false, PAPER);
   });
   addEventListener("afterprint", () => {
     for (const d of folded) d.open = false;
+    drawAll(false);
   });
 }
 

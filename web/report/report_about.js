@@ -17,9 +17,9 @@ function aboutOp(op) {
     html("summary", {}, html("b", {}, op.op), html("small", {}, contract ? contract.text : "")),
     html(
       "div", {}, html("div", {class: "words"}, ...notes.flatMap(n => paragraphs(n.title, n.text))),
-      op.axes.length ? html("h4", {}, "Parameters") : null,
+      op.axes.length ? html("h3", {}, "Parameters") : null,
       op.axes.length ? facts(op.axes.map(a => [a.name, `${a.about}: ${a.values}`])) : null,
-      html("h4", {}, "Contenders"),
+      html("h3", {}, "Contenders"),
       facts(op.contenders.map(
         c =>
           [`${c.name} (${c.backends})`, c.idea + (c.beats ? ` (improves on ${c.beats})` : "")]))));

@@ -14,26 +14,61 @@ function rankingSection(model) {
   return section(
     "ranking", "Ranking",
     "GB/s of useful bytes, best first; the number is the place among all devices. The line is" +
-      " the device's measured memory bandwidth.",
+      " the device's measured memory bandwidth, the band around it what its samples gave.",
     legend(
       model, [boxAt("ink", 8, 0, 2, 14), "measured ceiling", has(r => r.ceiling)],
-      [stripesIcon(), "peer: another library", has(r => r.peer)],
+      [whisker(2, 16, 7), "where the median lies, with 95 % or more", has(r => spreadOf(r).isSure)],
+      [
+        shapeAt("circle", 9, 7, 2.5, {class: "dot"}), "single samples, fewer than six",
+        has(r => !spreadOf(r).isSure)
+      ],
       [shapeAt("diamond", 9, 7, 3.5, {class: "cold"}), "with cold caches", has(r => r.kernel.cold)],
+      [stripesIcon(), "peer: another library", has(r => r.peer)],
       [
         boxAt("outline cached", 2, 3, 14, 8), "data fit into the cache", has(r => r.cache_resident)
       ]),
-    ...groups.map(g => {
-      const best = g.ok[0];
-      return foldedGroup(
-        g,
-        `${bytesText(g.bytes)}; best: ${best.backend}.${best.label}, ${
-          figure(best.kernel.gb_s)} GB/s`,
-        ...g.byDevice.map(
-          rows => html(
-            "div", {class: "panel", "data-chart": "ranking"},
-            html("h4", {}, `${rows[0].backend} · ${rows[0].device}`),
-            chart(width => drawRanking(rows, barLayout(g.ok, width, 132), width)))));
-    }));
+    ...foldedGroups(
+      groups,
+      ({bytes, ok: [best]}) => `${bytesText(bytes)}; best: ${best.backend}.${best.label}, ${
+        figure(best.kernel.gb_s)} GB/s`,
+      g => g.byDevice.map(
+        rows => html(
+          "div", {class: "panel", "data-chart": "ranking"},
+          html("h3", {}, `${rows[0].backend} · ${rows[0].device}`),
+          chart(width => drawRanking(model, rows, barLayout(g.ok, width, TAIL), width))))));
+}
+
+// The figures after a ranking's bars: where each column ends, from the right.
+const TAIL = 184, TAIL_COLUMNS = [["GB/s", 116], ["of ceiling", 54], ["samples", 0]];
+
+// Where the rate of a row's median lies: its interval, or with fewer than six samples, for which
+// there is none, all of them.
+function spreadOf(row) {
+  const k = row.kernel, rateOf = ms => k.gb_s * k.median_ms / ms;
+  const isSure = k.samples.length >= 6 && k.low_ms > 0;
+  const rates = (isSure ? [k.low_ms, k.high_ms] : k.samples).filter(ms => ms > 0).map(rateOf);
+  return {isSure, rates, low: Math.min(...rates), high: Math.max(...rates)};
+}
+
+function whisker(x1, x2, y) {
+  const d = `M${x1} ${y - 3}v6m0 -3H${x2}m0 -3v6`;
+  return svg(
+    "g", {"data-spread": "interval"}, svg("path", {class: "whisker-back", d}),
+    svg("path", {class: "whisker", d}));
+}
+
+function spreadMark(spread, x, y) {
+  if (spread.isSure) return whisker(x(spread.low), x(spread.high), y);
+  return svg(
+    "g", {"data-spread": "samples"},
+    ...spread.rates.map(rate => shapeAt("circle", x(rate), y, 2.5, {class: "dot"})));
+}
+
+// What a ceiling's own samples gave: [least, greatest] GB/s.
+function ceilingBand(ceiling) {
+  const rates =
+    ceiling.samples.filter(ms => ms > 0).map(ms => ceiling.gb_s * ceiling.median_ms / ms);
+  return rates.length ? [Math.min(...rates), Math.max(...rates)] : [ceiling.gb_s, ceiling.gb_s];
 }
 
 function stripesIcon() {
@@ -50,7 +85,8 @@ function barLayout(rows, width, tailWidth) {
   return {
     isNarrow,
     left: isNarrow ? 0 : Math.min(widest, width * 0.4),
-    right: tailWidth,
+    right: isNarrow ? 8 : tailWidth,
+    tail: tailWidth,
     row: isNarrow ? 40 : 26,
     bar: isNarrow ? 14 : 16,
   };
@@ -60,66 +96,96 @@ function barName(row) {
   return row.label + (row.isBaseline ? " · baseline" : "");
 }
 
-function drawBarName(canvas, row, layout, y, width) {
-  const room = (layout.isNarrow ? width : layout.left) - 34;
+function drawBarName(canvas, row, room, y) {
   canvas.append(
     textAt("faint small", 18, y, row.rank ? String(row.rank) : "", "end"),
-    nameAt(row.rank === 1 ? "strong" : "", 26, y, fitted(barName(row), room)));
+    nameAt(row.rank === 1 ? "strong" : "", 26, y, fitted(barName(row), room - 34)));
 }
 
-function drawRanking(rows, layout, width) {
-  const ceiling = rows.find(r => r.ceiling)?.ceiling;
-  const most =
-    Math.max(ceiling || 0, ...rows.map(r => Math.max(r.kernel.gb_s, r.kernel.cold?.gb_s || 0)));
-  const height = rows.length * layout.row + 26;
-  const canvas = canvasFor(width, height, `GB/s of ${rows.length} contenders on ${rows[0].device}`);
+function drawRanking(model, rows, names, width) {
+  // On a narrow page a row's figures have a line of their own between its name and its bar.
+  const layout = {...names, row: names.row + (names.isNarrow ? 16 : 0)};
+  const own = rows.find(r => r.ceiling), ceiling = own && ceilingNear(model, own);
+  const band = ceiling ? ceilingBand(ceiling) : own ? [own.ceiling, own.ceiling] : [0, 0];
+  const most = Math.max(
+    band[1], ...rows.map(r => Math.max(r.kernel.gb_s, spreadOf(r).high, r.kernel.cold?.gb_s || 0)));
+  const head = layout.isNarrow ? 0 : 18, bottom = head + rows.length * layout.row;
+  const canvas =
+    canvasFor(width, bottom + 26, `GB/s of ${rows.length} contenders on ${rows[0].device}`);
   const x = linearScale(0, most * 1.02, layout.left, width - layout.right);
+  const tops = rows.map((row, k) => head + k * layout.row + (layout.isNarrow ? 36 : 5));
+  // Vertical lines do not cross the texts above the bars.
+  const reaches =
+    layout.isNarrow ? tops.map(top => [top - 4, layout.bar + 8]) : [[head, bottom - head]];
   const stripes = hatch(canvas, hueOf(rows[0].backend));
-  const bottom = rows.length * layout.row;
+  const taken = [];
 
-  for (const tick of linearTicks(most, layout.isNarrow ? 3 : 6))
+  if (own) {
+    const text = `ceiling ${figure(own.ceiling)}`, half = textWidth(text, 11) / 2 + 2;
+    const at = Math.min(Math.max(x(own.ceiling), half), width - half);
+    taken.push(at - half - 4, at + half + 4);
     canvas.append(
-      lineAt("grid", x(tick), 0, x(tick), bottom),
-      textAt("soft small", x(tick), bottom + 16, figureOfTick(tick), tick ? "middle" : "start"));
-  rows.forEach((row, k) => {
-    const top = k * layout.row + (layout.isNarrow ? 20 : 5);
-    drawBarName(canvas, row, layout, layout.isNarrow ? top - 5 : top + 12, width);
-    drawRankingBar(
-      canvas, row, {x, top, height: layout.bar, stripes, end: width - layout.right, width});
-  });
-  if (ceiling) {
-    const nearEdge = x(ceiling) > width - layout.right - 40;
-    canvas.append(
-      lineAt("ceiling", x(ceiling), 0, x(ceiling), bottom + 4, {"data-ceiling": "own"}),
-      textAt(
-        "small soft halo", x(ceiling) + (nearEdge ? 4 : 0), bottom + 16,
-        `ceiling ${figure(ceiling)}`, nearEdge ? "start" : "middle"));
+      ...reaches.map(
+        ([y, high]) => boxAt("band", x(band[0]), y, Math.max(1, x(band[1]) - x(band[0])), high)),
+      textAt("small soft", at, bottom + 16, text, "middle"));
   }
+  for (const tick of linearTicks(most, layout.isNarrow ? 3 : 6)) {
+    const text = figureOfTick(tick), room = textWidth(text, 11) / (tick ? 2 : 1);
+    canvas.append(...reaches.map(([y, high]) => lineAt("grid", x(tick), y, x(tick), y + high)));
+    if (!taken.length || x(tick) + room < taken[0] || x(tick) - (tick ? room : 0) > taken[1])
+      canvas.append(textAt("soft small", x(tick), bottom + 16, text, tick ? "middle" : "start"));
+  }
+  if (!layout.isNarrow)
+    canvas.append(
+      ...TAIL_COLUMNS.map(([title, end]) => textAt("soft small", width - end, 10, title, "end")));
+  rows.forEach((row, k) => {
+    drawBarName(
+      canvas, row, layout.isNarrow ? width : layout.left,
+      layout.isNarrow ? tops[k] - 22 : tops[k] + 12);
+    drawRankingBar(canvas, row, {x, top: tops[k], height: layout.bar, stripes});
+    drawRankingFigures(canvas, row, layout.isNarrow, tops[k], width);
+  });
+  if (own)
+    canvas.append(svg(
+      "g", {"data-ceiling": "own"},
+      ...reaches.map(
+        ([y, high]) => lineAt("ceiling", x(own.ceiling), y, x(own.ceiling), y + high))));
   return canvas;
+}
+
+function drawRankingFigures(canvas, row, isNarrow, top, width) {
+  const {gb_s, percent_of_ceiling, samples} = row.kernel, count = samples.length;
+  const told = [figure(gb_s), percent(percent_of_ceiling), String(count)];
+  if (isNarrow)
+    canvas.append(nameAt("small soft", 26, top - 8, [
+      told[0] + " GB/s", told[1] && told[1] + " of the ceiling",
+      count === 1 ? "1 sample" : told[2] + " samples"
+    ].filter(Boolean).join(", ")));
+  else
+    TAIL_COLUMNS.forEach(([, end], k) => {
+      canvas.append(nameAt(k === 0 ? "strong" : "soft", width - end, top + 12, told[k], "end"));
+    });
 }
 
 function figureOfTick(tick) {
   return tick === 0 ? "0 GB/s" : String(+tick.toPrecision(4));
 }
 
-function drawRankingBar(canvas, row, {x, top, height, stripes, width}) {
+function drawRankingBar(canvas, row, {x, top, height, stripes}) {
   const start = x(0), rate = row.kernel.gb_s, cold = row.kernel.cold;
   const box = {x: start, y: top, width: Math.max(1.5, x(rate) - start), height, rx: 2};
-  const share = row.kernel.percent_of_ceiling;
   markOf(
     canvas, hueOf(row.backend), rowTip(row), row.index,
     row.peer ? svg("rect", {...box, fill: stripes}) :
                svg("rect", {...box, class: "fill", opacity: row.isBaseline ? 0.45 : 1}),
     row.cache_resident ? svg("rect", {...box, class: "outline cached"}) : null,
     row.isBaseline && !row.cache_resident ? svg("rect", {...box, class: "outline"}) : null,
-    cold && cold.gb_s ? shapeAt("diamond", x(cold.gb_s), top + height / 2, 3.5, {class: "cold"}) :
+    spreadMark(spreadOf(row), x, top + height / 2 - 2),
+    cold && cold.gb_s ? shapeAt("diamond", x(cold.gb_s), top + height - 1, 3.5, {class: "cold"}) :
                         null,
     svg(
       "rect",
       {...box, x: start - 2, y: top - 2, width: box.width + 4, height: height + 4, class: "ring"}));
-  canvas.append(
-    nameAt("strong", width - 62, top + 12, figure(rate), "end"),
-    nameAt("soft", width, top + 12, percent(share), "end"));
 }
 
 const PARTS = [["transfer", "transfer"], ["kernel", "fill"], ["prepare", "prepare"]];
@@ -152,14 +218,13 @@ function scopesSection(model) {
               "svg", {viewBox: "0 0 18 14", "aria-hidden": "true"},
               svg("rect", {...box, class: name})),
             text))),
-    ...groups.map(
-      g => foldedGroup(
-        g, bytesText(g.bytes),
-        ...g.panels.map(
-          rows => html(
-            "div", {class: "panel", "data-chart": "scopes"},
-            html("h4", {}, `${rows[0].backend} · ${rows[0].device}`),
-            chart(width => drawScopes(rows, barLayout(g.panels.flat(), width, 76), width)))))));
+    ...foldedGroups(
+      groups, g => bytesText(g.bytes),
+      g => g.panels.map(
+        rows => html(
+          "div", {class: "panel", "data-chart": "scopes"},
+          html("h3", {}, `${rows[0].backend} · ${rows[0].device}`),
+          chart(width => drawScopes(rows, barLayout(g.panels.flat(), width, 76), width))))));
 }
 
 function drawScopes(rows, names, width) {
@@ -182,11 +247,12 @@ function drawScopes(rows, names, width) {
   sorted.forEach((row, k) => {
     const top = k * layout.row + (layout.isNarrow ? 20 : 6);
     drawBarName(
-      canvas, {...row, rank: 0, isBaseline: false}, layout, layout.isNarrow ? top - 5 : top + 15,
-      width);
+      canvas, {...row, rank: 0, isBaseline: false},
+      layout.isNarrow ? width - layout.tail : layout.left, layout.isNarrow ? top - 5 : top + 15);
     drawScopesBar(canvas, row, x, top);
-    canvas.append(
-      nameAt("strong", width, top + 16, figure(row.scopes.end_to_end.median_ms, "ms"), "end"));
+    canvas.append(nameAt(
+      "strong", width, layout.isNarrow ? top - 5 : top + 16,
+      figure(row.scopes.end_to_end.median_ms, "ms"), "end"));
   });
   return canvas;
 }

@@ -142,10 +142,10 @@ function overlap(a, b) {
   return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
 }
 
-// The place for a label of w by h next to the point: as near as possible, inside `room`, without
-// overlapping anything in `taken`. null: there is no place.
-function placeLabel(point, w, h, room, taken) {
-  for (let step = 0; step < 20; step++)
+// The place for a label of w by h next to the point: as near as possible, at most `reach` steps
+// away, inside `room`, without overlapping anything in `taken`. null: there is no place.
+function placeLabel(point, w, h, room, taken, reach) {
+  for (let step = 0; step < reach; step++)
     for (const dy of step === 0 ? [0] : [-step * 7, step * 7])
       for (const side of [1, -1]) {
         const gap = 9 + Math.min(10, Math.abs(dy) / 3);

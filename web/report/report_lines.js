@@ -125,15 +125,14 @@ function samplesSection(model) {
   return section(
     "samples", "Samples",
     "Every timing of the kernel, in percent off the row's own median; the box holds the " +
-      "middle half, the thick line the median's 95 % interval. Arrows at the edge stand for " +
-      "samples further out.",
+      "middle half, the thick line the median's interval (95 % coverage or more; fewer than six " +
+      "samples have none). Arrows at the edge stand for samples further out.",
     legend(model),
-    ...groups.map(
-      g => foldedGroup(
-        g, `${g.ok.reduce((n, r) => n + r.kernel.samples.length, 0)} samples`,
-        html(
-          "div", {class: "panel", "data-chart": "samples"},
-          chart(width => drawSamples(g.ok.filter(r => r.kernel.samples.length), width))))));
+    ...foldedGroups(
+      groups, g => `${g.ok.reduce((n, r) => n + r.kernel.samples.length, 0)} samples`,
+      g => [html(
+        "div", {class: "panel", "data-chart": "samples"},
+        chart(width => drawSamples(g.ok.filter(r => r.kernel.samples.length), width)))]));
 }
 
 function quantile(sorted, share) {
@@ -149,8 +148,7 @@ function samplesOf(row) {
     values,
     q1: quantile(sorted, 0.25),
     q3: quantile(sorted, 0.75),
-    low: off(row.kernel.low_ms),
-    high: off(row.kernel.high_ms)
+    interval: row.kernel.low_ms ? [off(row.kernel.low_ms), off(row.kernel.high_ms)] : null
   };
 }
 
@@ -196,8 +194,12 @@ function samplesTip(row) {
   return [
     [row.name + (row.memoryLabel ? " · " + row.memoryLabel : "")],
     ["median", figure(k.median_ms, "ms")],
-    ["95 % interval", `${figure(k.low_ms)} to ${figure(k.high_ms)} ms`],
-    ["fastest", figure(k.min_ms, "ms")],
+    k.low_ms ?
+      [
+        `${percent(k.coverage_percent)} interval`, `${figure(k.low_ms)} to ${figure(k.high_ms)} ms`
+      ] :
+      ["interval", "none: fewer than six samples"],
+    ["range", `${figure(k.min_ms)} to ${figure(k.max_ms)} ms`],
     ["95 of 100 within", figure(k.p95_ms, "ms")],
     ["noise", percent(k.noise_percent)],
     ["samples", samplesText(k)],
@@ -205,14 +207,18 @@ function samplesTip(row) {
 }
 
 function drawStrip(canvas, strip, x, y, {from, to, left, isNarrow, width}) {
-  const {row, q1, q3, low, high} = strip;
+  const {row, q1, q3, interval} = strip;
   const at = value => x(Math.min(to, Math.max(from, value)));
   const name = fitted(`${row.backend} ${row.label}`, isNarrow ? width : left - 10, 11);
   canvas.append(nameAt("small", 0, isNarrow ? y - 12 : y + 4, name));
   markOf(
     canvas, hueOf(row.backend), samplesTip(row), row.index,
-    boxAt("hatch-back", at(q1), y - 7, Math.max(1, at(q3) - at(q1)), 14, {rx: 2}),
+    interval ? boxAt("hatch-back", at(q1), y - 7, Math.max(1, at(q3) - at(q1)), 14, {rx: 2}) : null,
     ...strip.values.map((v, k) => drawDot(v, k, x, y, from, to)),
-    lineAt("stroke", at(low), y + 8, at(high), y + 8, {"stroke-width": 3}),
+    interval ?
+      lineAt("stroke", at(interval[0]), y + 8, at(interval[1]), y + 8, {"stroke-width": 3}) :
+      lineAt(
+        "stroke", at(Math.min(...strip.values)), y, at(Math.max(...strip.values)), y,
+        {"stroke-width": 1}),
     boxAt("ring", x(from), y - 10, x(to) - x(from), 21, {rx: 3}));
 }

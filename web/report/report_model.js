@@ -117,6 +117,7 @@ function readModel(data, ops) {
   return {
     ops,
     host: data.host,
+    data: data.data,
     version: data.iron,
     devices: data.devices,
     ceilings: data.ceilings,
@@ -128,6 +129,21 @@ function readModel(data, ops) {
 
 function ceilingOf(model, row, name) {
   return model.ceilings.find(c => deviceKey(c) === deviceKey(row) && c.name === name);
+}
+
+// A ceiling is what memory can do: a row above it, unless its data fit into the cache, shows that
+// it was measured too low. Two percent are noise.
+function isAboveCeiling(row) {
+  return !row.cache_resident && row.kernel.percent_of_ceiling > 102;
+}
+
+// The ceiling that a row's share refers to: the nearest of its device, since shares are rounded.
+function ceilingNear(model, row) {
+  return model.ceilings.filter(c => c.gb_s && deviceKey(c) === deviceKey(row))
+    .reduce((a, b) => a && near(a) <= near(b) ? a : b, null);
+  function near(c) {
+    return Math.abs(Math.log(c.gb_s / row.ceiling));
+  }
 }
 
 function cacheOf(model, row) {
@@ -173,7 +189,8 @@ function metric(value) {
 }
 
 function samplesText(scope) {
-  return `${scope.samples.length}${scope.stopped_by ? ", until " + scope.stopped_by : ""}`;
+  return `${scope.samples.length}${scope.stopped_by ? ", until " + scope.stopped_by : ""}${
+    scope.dropped ? `, ${scope.dropped} dropped (throttled)` : ""}`;
 }
 
 // The device resources that a kernel uses, as far as the driver reports them.
@@ -189,9 +206,21 @@ function kernelTip(k) {
   ];
 }
 
+// What the row took, and the clocks meanwhile.
+function energyTip({energy: e, clocks: c}) {
+  const all = [
+    e ? `${figure(e.joules_per_gb)} J per GB, ${figure(e.watts)} W (${e.source})` : "",
+    c ? [c.core_mhz && `${c.core_mhz} MHz`, c.celsius && `${c.celsius} °C`, c.reasons]
+          .filter(Boolean)
+          .join(", ") :
+        ""
+  ];
+  return [["energy", all[0]], ["clocks", all[1]]];
+}
+
 // The text of a mark when it is hovered or focused.
 function rowTip(row) {
-  const k = row.kernel;
+  const k = row.kernel, spread = spreadOf(row);
   const tip = [
     [row.name + (row.memoryLabel ? " · " + row.memoryLabel : "")],
     ["size", `${row.size} ${row.dtype}`],
@@ -201,10 +230,15 @@ function rowTip(row) {
     ["of the ceiling", percent(k.percent_of_ceiling)],
     ["with cold caches", k.cold ? figure(k.cold.gb_s, "GB/s") : ""],
     ["over " + row.baseline, times(row.speedup)],
+    [
+      spread.isSure ? "median within" : "samples within",
+      `${figure(spread.low)} to ${figure(spread.high, "GB/s")}`
+    ],
     ["noise", percent(k.noise_percent)],
     ["samples", samplesText(k)],
   ];
   if (row.cache_resident) tip.push(["data fit", "into the cache"]);
   if (row.mainKernel) tip.push(...kernelTip(row.mainKernel));
+  tip.push(...energyTip(row));
   return tip.filter(line => line.length === 1 || line[1]);
 }

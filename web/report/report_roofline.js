@@ -4,7 +4,45 @@
 // memory bandwidth of B bytes per second allows B times x operations: a diagonal. A point on the
 // diagonal has reached the ceiling; a point left of another with the same op moves more bytes for
 // the same result.
+//
+// Ceilings can lie closely together in any order, and so can contenders: the names of ceilings are
+// at the right end of their diagonals, moved apart. A contender's name is next to its point if it
+// fits there without touching another name, point or diagonal; otherwise a number is, and the name
+// is below the chart.
 "use strict";
+
+const ROOFS = [
+  {name: "read", short: "read", look: ""},
+  {name: "copy", short: "copy", look: "second"},
+  {name: "to_device_pinned", short: "bus", look: "bus"},
+];
+
+// The device's ceilings, and the fastest that any of its rows moved data that fit into the cache:
+// the roof of the cache is at least that high.
+function roofsOf(model, rows) {
+  const roofs =
+    ROOFS.map(r => ({...r, ceiling: ceilingOf(model, rows[0], r.name)}))
+      .filter(r => r.ceiling?.gb_s)
+      .map(r => ({
+             ...r,
+             rate: r.ceiling.gb_s,
+             band: ceilingBand(r.ceiling),
+             text: `${r.short === "bus" ? "pinned bus" : r.short} ${figure(r.ceiling.gb_s, "GB/s")}`
+           }));
+  const best =
+    Math.max(0, ...rows.filter(r => r.cache_resident).map(r => r.kernel.gb_s * r.passes));
+  const read = roofs.find(r => r.name === "read");
+  if (read && best > read.rate * 1.02)
+    roofs.push({
+      name: "cache",
+      short: "cache",
+      look: "cache",
+      rate: best,
+      band: [best, best],
+      text: `cache at least ${figure(best, "GB/s")}, by the fastest row in it`
+    });
+  return roofs;
+}
 
 function rooflineSection(model) {
   const devices =
@@ -15,7 +53,7 @@ function rooflineSection(model) {
     "Each device's measured ceilings as diagonals, and the contenders below them. The nearer " +
       "to its diagonal, " +
       "the less there is to gain; further right means fewer bytes moved for the same work. " +
-      "Labels name the largest size; smaller sizes and further cases are pale.",
+      "Names are of the largest size; smaller sizes and further cases are pale.",
     legend(model),
     html(
       "div", {class: "figures"},
@@ -24,7 +62,19 @@ function rooflineSection(model) {
           "figure", {"data-chart": "roofline"},
           html(
             "figcaption", {}, html("h3", {}, rows[0].device), html("small", {}, rows[0].backend)),
-          chart(width => drawRoofline(model, rows, width))))));
+          roofKey(roofsOf(model, rows)), chart(width => drawRoofline(model, rows, width))))));
+}
+
+function roofKey(roofs) {
+  return html(
+    "ul", {class: "legend"},
+    ...roofs.map(
+      r => html(
+        "li", {},
+        svg(
+          "svg", {class: "long", viewBox: "0 0 28 14", "aria-hidden": "true"},
+          lineAt("ceiling " + r.look, 0, 7, 28, 7)),
+        r.text)));
 }
 
 function rooflinePoint(row) {
@@ -36,27 +86,24 @@ function rooflinePoint(row) {
   };
 }
 
-function rooflineFrame(points, ceilings) {
+// High enough that every diagonal ends at the right edge.
+function rooflineFrame(points, roofs) {
   const xs = points.map(p => p.intensity), ys = points.map(p => p.speed);
-  const x = [Math.min(...xs) / 2.5, Math.max(...xs) * 6];
-  const roof =
-    Math.max(...ceilings.map(c => c.gb_s * 1e9 * Math.max(...xs) * 1.6), Math.max(...ys) * 1.5);
-  return {x, y: [Math.min(...ys, roof / 10) / 2.5, roof]};
+  const x = [Math.min(...xs) / 2.5, Math.max(...xs) * 2.5];
+  const top = Math.max(...roofs.map(r => r.rate * 1e9 * x[1]), Math.max(...ys)) * 1.25;
+  return {x, y: [Math.min(...ys, top / 10) / 2, top]};
 }
 
 function drawRoofline(model, rows, width) {
   for (const g of model.groups)
     for (const r of g.rows) r.group = g;
-  const points = rows.map(rooflinePoint);
-  const ceilings = ["read", "copy", "to_device_pinned"]
-                     .map(name => ceilingOf(model, rows[0], name))
-                     .filter(c => c && c.gb_s);
-  const frame = rooflineFrame(points, ceilings);
-  const height = Math.round(Math.min(460, Math.max(320, width * 0.72)));
-  const room = {x: 58, y: 10, w: width - 66, h: height - 54};
+  const points = rows.map(rooflinePoint), roofs = roofsOf(model, rows);
+  const frame = rooflineFrame(points, roofs);
+  const height = Math.round(Math.min(500, Math.max(360, width * 0.72)));
+  const room = {x: 52, y: 22, w: width - 52 - 46, h: height - 66};
   const canvas = canvasFor(
     width, height,
-    `Roofline of ${rows[0].device}: ${points.length} contenders, ${ceilings.length} ceilings`);
+    `Roofline of ${rows[0].device}: ${points.length} contenders, ${roofs.length} ceilings`);
   const plot = {
     room,
     frame,
@@ -64,9 +111,13 @@ function drawRoofline(model, rows, width) {
     y: logScale(...frame.y, room.y + room.h, room.y),
   };
   drawRooflineAxes(canvas, plot);
-  const taken = drawCeilings(canvas, plot, ceilings);
-  drawPoints(canvas, plot, points, taken);
-  return canvas;
+  const taken = drawRoofs(canvas, plot, roofs);
+  const numbered = drawPoints(canvas, plot, points, taken);
+  return html(
+    "div", {}, canvas,
+    numbered.length ?
+      html("ol", {class: "numbered"}, ...numbered.map(text => html("li", {}, text))) :
+      null);
 }
 
 function drawRooflineAxes(canvas, {room, frame, x, y}) {
@@ -81,53 +132,34 @@ function drawRooflineAxes(canvas, {room, frame, x, y}) {
   canvas.append(
     svg("path", {class: "axis", d: `M${room.x} ${room.y}V${room.y + room.h}H${room.x + room.w}`}),
     textAt("soft small", room.x + room.w, room.y + room.h + 36, "operations per byte moved", "end"),
-    svg(
-      "text", {
-        class: "soft small",
-        x: 14,
-        y: room.y + 2,
-        transform: `rotate(-90 14 ${room.y + 2})`,
-        "text-anchor": "end"
-      },
-      "operations per second"));
+    textAt("soft small", 0, 10, "operations per second"));
 }
 
-// The part of a ceiling's diagonal that is inside the frame.
-function diagonal(rate, {frame, x, y}) {
-  const from = Math.max(frame.x[0], frame.y[0] / rate),
-        to = Math.min(frame.x[1], frame.y[1] / rate);
-  return from < to ? {x1: x(from), y1: y(from * rate), x2: x(to), y2: y(to * rate)} : null;
-}
-
-// Draws the diagonals with their names along them; returns the area of the names.
-function drawCeilings(canvas, plot, ceilings) {
-  const taken = [], classes = {read: "", copy: "second"};
-  ceilings.forEach(c => {
-    const d = diagonal(c.gb_s * 1e9, plot);
-    if (!d) return;
-    const angle = Math.atan2(d.y2 - d.y1, d.x2 - d.x1) * 180 / Math.PI;
-    const text = `${c.name === "to_device_pinned" ? "pinned bus" : c.name} ${figure(c.gb_s)} GB/s`;
-    const isBelow = c.name === "copy";
-    const at = {x: d.x1 + (d.x2 - d.x1) * 0.04, y: d.y1 + (d.y2 - d.y1) * 0.04};
+// Draws the diagonals with their names at the right; returns what they cover, in small boxes.
+function drawRoofs(canvas, {room, frame, x, y}, roofs) {
+  const taken = [], edge = room.x + room.w;
+  const lineOf = gb_s => {
+    const rate = gb_s * 1e9, from = Math.max(frame.x[0], frame.y[0] / rate);
+    return {x1: x(from), y1: y(from * rate), x2: edge, y2: y(frame.x[1] * rate)};
+  };
+  const ends = roofs.map(r => {
+    const line = lineOf(r.rate), [low, high] = r.band.map(lineOf);
     canvas.append(
-      svg("line", {class: "ceiling " + (classes[c.name] ?? "bus"), "data-ceiling": c.name, ...d}),
-      svg(
-        "text", {
-          class: "small soft halo",
-          transform: `translate(${at.x} ${at.y}) rotate(${angle})`,
-          x: 4,
-          y: isBelow ? 15 : -7
-        },
-        text));
-    const long = textWidth(text, 11) + 8, turn = angle * Math.PI / 180;
-    for (let k = 0; k <= long; k += 8)
-      taken.push({
-        x: at.x + k * Math.cos(turn) - 8,
-        y: at.y + k * Math.sin(turn) - (isBelow ? 4 : 16),
-        w: 18,
-        h: 20
-      });
+      svg("path", {
+        class: "band",
+        d: `M${low.x1} ${low.y1}L${edge} ${low.y2}V${high.y2}L${high.x1} ${high.y1}Z`
+      }),
+      svg("line", {class: "ceiling " + r.look, "data-ceiling": r.name, ...line}));
+    for (let at = line.x1; at < edge; at += 4) {
+      const share = (at - line.x1) / (edge - line.x1);
+      taken.push({x: at, y: line.y1 + share * (line.y2 - line.y1) - 2, w: 4, h: 4});
+    }
+    return {short: r.short, y: line.y2};
   });
+  for (const end of spread(ends, 13, room.y, room.y + room.h))
+    canvas.append(
+      svg("path", {class: "leader", d: `M${edge} ${end.y}L${edge + 7} ${end.at}`}),
+      textAt("small soft", edge + 9, end.at + 4, end.short));
   return taken;
 }
 
@@ -146,22 +178,28 @@ function labelsOf(points) {
   return labels;
 }
 
-// From the longest to the shortest text; the first one that fits is used.
-function labelTexts(label) {
-  const memories = label.memories.filter(Boolean), name = `${label.row.op} ${label.row.contender}`;
+// From the longest to the shortest text; the first one that fits is used. A shorter one is a choice
+// only if it is no other label's, too.
+function labelTexts(label, labels) {
+  const memories = label.memories.filter(Boolean);
   const list = memories.length > 2 ? `${memories.length} memories` : memories.join(", ");
-  return [list ? `${name} (${list})` : name, name, label.row.contender];
+  const shorter = [l => `${l.row.op} ${l.row.contender}`, l => l.row.contender];
+  const own = shorter.filter(of => labels.filter(l => of(l) === of(label)).length === 1);
+  return own.length ? own.map(of => of(label)) : [shorter[0](label) + (list ? ` (${list})` : "")];
 }
 
+// Returns the names of the points that have a number in their place.
 function drawPoints(canvas, plot, points, taken) {
   for (const p of points) {
     p.x = plot.x(p.intensity);
     p.y = plot.y(p.speed);
   }
   const shown = points.filter(p => p.isLabelled).sort((a, b) => b.speed - a.speed);
-  const labels = labelsOf(shown);
-  for (const p of shown) taken.push({x: p.x - 6, y: p.y - 6, w: 12, h: 12});
-  const leaders = svg("g", {});
+  for (const {x, y, isLabelled} of points) {
+    const r = isLabelled ? 6 : 3;
+    taken.push({x: x - r, y: y - r, w: 2 * r, h: 2 * r});
+  }
+  const leaders = svg("g", {}), numbered = [];
   canvas.append(leaders);
   for (const p of points) {
     const {row} = p, r = p.isLabelled ? 5.5 : 3.5;
@@ -171,18 +209,25 @@ function drawPoints(canvas, plot, points, taken) {
       shapeAt("circle", p.x, p.y, r + 4, {class: "ring"}),
       shapeAt(shapeOf(row.backend), p.x, p.y, r, {...look, opacity: p.isLabelled ? 1 : 0.35}));
   }
-  for (const l of labels) {
-    const places = labelTexts(l).map(
-      text => ({text, box: placeLabel(l, textWidth(text, 11) + 2, 14, plot.room, taken)}));
-    const {text, box} = places.find(p => p.box) || {};
-    if (!box) continue;
-    taken.push(box);
-    const edge = box.side > 0 ? box.x - 2 : box.x + box.w + 2;
-    if (box.dy)
-      leaders.append(
-        svg("path", {class: "leader", d: `M${l.x} ${l.y}L${edge} ${box.y + box.h / 2}`}));
-    canvas.append(nameAt(
-      "small halo" + (l.row.peer ? " soft" : ""), box.side > 0 ? box.x : box.x + box.w, box.y + 11,
-      text, box.side > 0 ? "start" : "end"));
+  const labels = labelsOf(shown);
+  for (const label of labels) {
+    const texts = labelTexts(label, labels), number = String(numbered.length + 1);
+    const place = (text, reach) =>
+      ({text, box: placeLabel(label, textWidth(text, 11) + 4, 14, plot.room, taken, reach)});
+    const found = texts.map(text => place(text, 5)).find(p => p.box) || place(number, 60);
+    if (found.text === number) numbered.push(texts[0]);
+    if (found.box) drawLabel(canvas, leaders, label, found.text, found.box, taken);
   }
+  return numbered;
+}
+
+function drawLabel(canvas, leaders, label, text, box, taken) {
+  const edge = box.side > 0 ? box.x - 2 : box.x + box.w + 2;
+  taken.push(box);
+  if (box.dy)
+    leaders.append(
+      svg("path", {class: "leader", d: `M${label.x} ${label.y}L${edge} ${box.y + box.h / 2}`}));
+  canvas.append(nameAt(
+    "small halo" + (label.row.peer ? " soft" : ""), box.side > 0 ? box.x : box.x + box.w,
+    box.y + 11, text, box.side > 0 ? "start" : "end"));
 }

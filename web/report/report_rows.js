@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// report_rows.js: all rows in one table, which can be filtered and sorted; initially in the order
-// of the document.
+// report_rows.js: all rows in one table, which can be filtered and sorted. The rows of a case,
+// which race each other, stay together below their title; cases are in the order of the ranking.
+// Where the table does not fit, it scrolls beside the names, and shadows show on which sides there
+// is more.
 "use strict";
 
 const COLUMNS = [
@@ -13,30 +15,25 @@ const COLUMNS = [
     text: r => r.rank ? String(r.rank) : ""
   },
   {
-    title: "status",
-    isNaming: true,
-    value: r => r.status,
-    text: r => html("span", {class: "tag " + r.status}, r.status === "wrong" ? "WRONG" : r.status)
-  },
-  {title: "op", isNaming: true, value: r => r.op, text: r => r.op},
-  {
     title: "contender",
+    kind: "who",
     isNaming: true,
     value: r => r.name,
     text: r =>
       [html("span", {class: hueOf(r.backend)}, html("i", {class: "swatch"})),
-       `${r.backend}.${r.contender}`,
-       r.peer ? html("span", {class: "tag", style: "margin-left:.4rem"}, "peer") : ""]
+       `${r.backend}.${r.contender}`, r.peer ? html("span", {class: "tag"}, "peer") : "",
+       r.isOk && isAboveCeiling(r) ? html("span", {class: "tag"}, "above the ceiling") : "",
+       r.cache_resident && r.isOk ? html("span", {class: "tag"}, "in the cache") : "",
+       r.isOk ? "" :
+                html("span", {class: "tag " + r.status}, r.status === "wrong" ? "WRONG" : r.status),
+       r.isOk && r.idea ? html("small", {}, r.idea) : ""]
   },
-  {title: "memory", isNaming: true, value: r => r.memory, text: r => r.memory},
-  {title: "size", kind: "n", isNaming: true, value: r => r.useful_bytes, text: r => r.size},
-  {title: "type", isNaming: true, value: r => r.dtype, text: r => r.dtype},
   {
-    title: "parameters",
+    title: "memory",
     isNaming: true,
     isOptional: true,
-    value: r => r.axesText,
-    text: r => r.axesText
+    value: r => r.memoryLabel,
+    text: r => r.memoryLabel
   },
   {
     title: "kernel ms",
@@ -71,6 +68,12 @@ const COLUMNS = [
     value: r => r.kernel?.noise_percent,
     text: r => percent(r.kernel?.noise_percent)
   },
+  {
+    title: "samples",
+    kind: "n",
+    value: r => r.kernel?.samples.length,
+    text: r => String(r.kernel?.samples.length ?? "")
+  },
   ...[["regs", "registers"], ["local B", "local_bytes"], ["spill B", "spill_bytes"]].map(
     ([title, key]) => ({
       title,
@@ -88,10 +91,11 @@ const COLUMNS = [
       r.mainKernel?.occupancy_percent ? Math.round(r.mainKernel.occupancy_percent) + " %" : ""
   },
   {
-    title: "idea, or reason",
-    value: r => r.reason || r.idea,
-    text: r => (r.reason || r.idea) + (r.cache_resident && r.isOk ? " (data in the cache)" : ""),
-    kind: "idea"
+    title: "GB/s per W",
+    kind: "n",
+    isOptional: true,
+    value: r => r.energy ? 1 / r.energy.joules_per_gb : null,
+    text: r => r.energy ? figure(1 / r.energy.joules_per_gb) : ""
   },
 ];
 
@@ -137,8 +141,37 @@ function choice(id, label, values) {
       ...values.map(v => html("option", {value: v}, v))));
 }
 
+function caseLine(group, columns) {
+  return html(
+    "tr", {class: "case"},
+    html(
+      "th", {scope: "rowgroup", colspan: columns.length},
+      html("span", {}, group.title, html("small", {}, [
+             sizeText(group), bytesText(group.bytes), paramsText(group.facts)
+           ].filter(Boolean).join(", ")))));
+}
+
+// Where the table is wider than its place: which of its sides are cut off.
+function showCutSides() {
+  for (const box of document.querySelectorAll(".scroll")) {
+    const hidden = box.scrollWidth - box.clientWidth;
+    box.parentElement.classList.toggle("is-cut-left", box.scrollLeft > 1);
+    box.parentElement.classList.toggle("is-cut-right", box.scrollLeft < hidden - 1);
+  }
+}
+
+// A table in a box that scrolls if there is no room.
+function scrolling(label, table) {
+  const box =
+    html("div", {class: "scroll", role: "region", "aria-label": label, tabindex: 0}, table);
+  box.addEventListener("scroll", showCutSides, {passive: true});
+  return html(
+    "div", {class: "wide"},
+    html("p", {class: "more", "aria-hidden": "true"}, "more columns: scroll sideways →"), box);
+}
+
 function rowsSection(model) {
-  const body = html("tbody"), count = html("output", {"aria-live": "polite"});
+  const table = html("table", {id: "all-rows"}), count = html("output", {"aria-live": "polite"});
   const search = html(
     "input", {id: "search", type: "search", placeholder: "cuda pinned …", autocomplete: "off"});
   const status = choice("status", "Status", [...new Set(model.rows.map(r => r.status))]);
@@ -147,20 +180,32 @@ function rowsSection(model) {
                        }, "Find", search), status, op, count);
   // Columns without any value are omitted.
   const columns = COLUMNS.filter(c => !c.isOptional || model.rows.some(r => isValue(c.value(r))));
+  const cases = grouped(model.groups, g => g.title)
+                  .flatMap(same => [...same].sort((a, b) => b.bytes - a.bytes));
   let sorted = null;  // {column, direction}
 
   const fill = () => {
-    const shown = model.rows.filter(
-      r => matches(r, search.value.trim(), status.lastChild.value, op.lastChild.value));
-    if (sorted) shown.sort(compareBy(sorted.column, sorted.direction));
-    body.replaceChildren(...shown.map(r => rowLine(r, columns)));
-    count.textContent = shown.length === model.rows.length ?
-      `${shown.length} rows` :
-      `${shown.length} of ${model.rows.length} rows`;
+    const bodies = cases.map(group => {
+      const shown = group.rows.filter(
+        r => matches(r, search.value.trim(), status.lastChild.value, op.lastChild.value));
+      if (sorted) shown.sort(compareBy(sorted.column, sorted.direction));
+      return {group, shown};
+    });
+    const total = bodies.reduce((sum, b) => sum + b.shown.length, 0);
+    table.replaceChildren(
+      table.tHead,
+      ...bodies.filter(b => b.shown.length)
+        .map(
+          ({group, shown}) =>
+            html("tbody", {}, caseLine(group, columns), ...shown.map(r => rowLine(r, columns)))));
+    count.textContent =
+      total === model.rows.length ? `${total} rows` : `${total} of ${model.rows.length} rows`;
+    showCutSides();
   };
   const heads = columns.map(column => {
     const head = html(
-      "th", {scope: "col", class: column.kind || null, "aria-sort": "none"},
+      "th",
+      {scope: "col", class: column.kind || null, "aria-sort": "none", "data-title": column.title},
       html("button", {type: "button"}, column.title));
     head.firstChild.addEventListener("click", () => {
       sorted = {column, direction: sorted?.column === column ? -sorted.direction : 1};
@@ -170,13 +215,11 @@ function rowsSection(model) {
     });
     return head;
   });
+  table.append(html("thead", {}, html("tr", {}, ...heads)));
   filters.addEventListener("input", fill);
   fill();
   return section(
     "rows", "All rows",
-    "Every row of the race, including skipped ones with the reason. Click a column title to sort.",
-    filters,
-    html(
-      "div", {class: "scroll", role: "region", "aria-label": "All rows", tabindex: 0},
-      html("table", {id: "all-rows"}, html("thead", {}, html("tr", {}, ...heads)), body)));
+    "Every row of the race, case by case. Click a column title to sort the rows of each case.",
+    filters, scrolling("Table of all rows", table));
 }

@@ -9,23 +9,30 @@ function counted(model, status) {
 }
 
 function headline(model) {
-  const best =
-    model.groups.filter(g => g.isLargest && g.ok.length)
-      .map(
-        g => g.ok.reduce(
-          (a, b) =>
-            (b.kernel.percent_of_ceiling || 0) > (a.kernel.percent_of_ceiling || 0) ? b : a))
-      .filter(r => r.kernel.percent_of_ceiling);
+  const share = row => row.kernel.percent_of_ceiling || 0;
+  const top = rows => rows.reduce((a, b) => share(b) > share(a) ? b : a);
+  const best = model.groups.filter(g => g.isLargest && g.ok.length)
+                 .map(g => {
+                   const sound = g.ok.filter(r => !isAboveCeiling(r));
+                   return top(sound.length ? sound : g.ok);
+                 })
+                 .filter(share);
   if (!model.rows.length) return "Nothing was raced";
   if (!best.length) return "The race, without a ceiling to compare with";
-  // Cache-resident rows do not measure memory: they are used only if there are no others.
+  // Data in the cache do not measure memory, and a row above the ceiling shows that the ceiling was
+  // measured too low: neither is a share of anything.
   const fromMemory = best.filter(r => !r.cache_resident);
-  const top =
-    (fromMemory.length ? fromMemory : best)
-      .reduce((a, b) => b.kernel.percent_of_ceiling > a.kernel.percent_of_ceiling ? b : a);
-  return `${top.op}${top.cache_resident ? ", with its data in the cache," : ""} reaches ${
-    top.kernel.percent_of_ceiling.toFixed(
-      0)} % of what the memory of ${shortDevice(top.device)} gives`;
+  const sound = fromMemory.filter(r => !isAboveCeiling(r));
+  if (sound.length)
+    return `${top(sound).op} reaches ${
+      top(sound).kernel.percent_of_ceiling.toFixed(
+        0)} % of what the memory of ${shortDevice(top(sound).device)} gives`;
+  if (fromMemory.length)
+    return `${top(fromMemory).op} is above the ceiling of ${
+      shortDevice(top(fromMemory).device)}, which was measured too low`;
+  return `${top(best).op} runs at ${
+    figure(
+      top(best).kernel.gb_s)} GB/s with its data in the cache of ${shortDevice(top(best).device)}`;
 }
 
 function shortDevice(name) {
@@ -34,7 +41,7 @@ function shortDevice(name) {
 
 function subline(model) {
   const n = status => counted(model, status).length;
-  const others = ["wrong", "failed", "skipped"].filter(n).map(s => `${n(s)} ${s}`);
+  const others = ["wrong", "implausible", "failed", "skipped"].filter(n).map(s => `${n(s)} ${s}`);
   return `${n("ok")} contenders raced and verified${
            others.length ? ", " + others.join(", ") : ""}, in ${model.host.seconds.toFixed(1)} s` +
     ` on ${model.host.name || "this machine"}, ${
@@ -55,6 +62,12 @@ function alarm(rows, title, kind) {
           html("span", {class: "reason"}, list[0].reason)))));
 }
 
+function shareText(row) {
+  const share = `${percent(row.kernel.percent_of_ceiling)} of the ceiling`;
+  if (row.cache_resident) return `${share}; the data fit into the cache`;
+  return isAboveCeiling(row) ? `${share}, which was measured too low` : share;
+}
+
 function bestCard(group) {
   const best = group.ok[0], peer = group.ok.find(r => r.peer && deviceKey(r) === deviceKey(best));
   const share = best.kernel.percent_of_ceiling;
@@ -62,8 +75,7 @@ function bestCard(group) {
     best.speedup && !best.isBaseline ? `${times(best.speedup)} as fast as ${best.baseline}` : "",
     peer && peer !== best ?
       `${times(peer.kernel.median_ms / best.kernel.median_ms)} as fast as ${peer.contender}` :
-      "",
-    best.cache_resident ? "data fit into the cache" : ""
+      ""
   ].filter(Boolean);
   return html(
     "div", {class: "card " + hueOf(best.backend)},
@@ -72,13 +84,12 @@ function bestCard(group) {
       [group.title, group.size, bytesText(group.bytes), paramsText(group.facts)]
         .filter(Boolean)
         .join(" · ")),
-    html(
-      "p", {class: "figure"}, figure(best.kernel.gb_s), " ",
-      html("small", {}, share ? `GB/s, ${percent(share)} of the ceiling` : "GB/s")),
+    html("p", {class: "figure"}, figure(best.kernel.gb_s), " ", html("small", {}, "GB/s")),
     share ? html(
               "div", {class: "meter", "aria-hidden": "true"},
               html("i", {style: `width:${Math.min(100, share)}%`})) :
             null,
+    share ? html("p", {class: "share"}, shareText(best)) : null,
     html(
       "p", {class: "who"}, html("strong", {}, `${best.backend}.${best.contender}`),
       best.memoryLabel ? " " + best.memoryLabel : ""),
@@ -92,16 +103,54 @@ function overviewSection(model) {
   const shown = grouped(model.groups.filter(g => g.isLargest && g.ok.length), g => g.op + g.dtype)
                   .flatMap(same => same.slice(0, CARDS_EACH));
   const wrong = counted(model, "wrong"), failed = counted(model, "failed");
+  const tooFast = counted(model, "implausible");
   const heading = html("h2", {class: "skip", id: "overview-title"}, "At a glance");
   const element = html(
     "section", {id: "overview", "aria-labelledby": heading.id}, heading,
     alarm(wrong, wrong.length === 1 ? "A wrong result" : `${wrong.length} wrong results`, "wrong"),
+    alarm(
+      tooFast, tooFast.length === 1 ? "An implausible row" : `${tooFast.length} implausible rows`,
+      "wrong"),
     alarm(
       failed, failed.length === 1 ? "A row that failed" : `${failed.length} rows that failed`,
       "failed"),
     html("div", {class: "cards"}, ...shown.map(bestCard)));
   element.style.marginTop = "1rem";
   return element;
+}
+
+// What was left out and why, in full: each reason once, with the rows that it holds for; devices;
+// and what the plan of the race remarked.
+function skippedSection(model) {
+  const casesOf = op => model.groups.filter(g => g.op === op).length;
+  const where = rows => rows.length === casesOf(rows[0].op) ?
+    "" :
+    ` (${rows.map(r => [r.size, r.dtype, r.axesText].filter(Boolean).join(", ")).join("; ")})`;
+  const reasons = grouped(counted(model, "skipped"), r => r.reason)
+                    .map(rows => [rows[0].reason, grouped(rows, r => r.name + r.memory)]);
+  const isTold = (text, list) => list.some(other => text.endsWith(other));
+  const remarks = (model.host.remarks || []).filter(text => !isTold(text, reasons.map(r => r[0])));
+  const devices = model.devices.filter(
+    d => !d.available && !isTold(d.reason, reasons.map(r => r[0])) &&
+      !remarks.some(text => text.endsWith(d.reason)));
+  if (!reasons.length && !devices.length && !remarks.length) return null;
+  return section(
+    "skipped", "Not raced", "What was left out, and why; no size or type means all of the race.",
+    html(
+      "dl", {class: "skipped"}, ...remarks.map(text => html("dt", {}, text)),
+      ...devices.map(
+        d => html("dt", {}, `${d.backend} ${d.index}, ${d.name}: `, html("span", {}, d.reason))),
+      ...reasons.flatMap(
+        ([reason, names]) =>
+          [html("dt", {}, reason),
+           html(
+             "dd", {},
+             html(
+               "ul", {},
+               ...names.map(
+                 rows => html(
+                   "li", {}, html("code", {}, rows[0].name),
+                   ` ${rows[0].memoryLabel}${where(rows)}`))))])));
 }
 
 function facts(pairs) {
@@ -115,12 +164,13 @@ function clockText(device) {
   const c = device.clocks;
   if (!c.max_mhz) return "";
   return (c.min_mhz && c.min_mhz !== c.max_mhz ? `${c.min_mhz} to ` : "") + `${c.max_mhz} MHz` +
-    (c.memory_mhz ? `, memory ${c.memory_mhz}` : "");
+    (c.memory_mhz ? `, memory ${c.memory_mhz}` : "") +
+    (device.celsius ? `, up to ${device.celsius} °C` : "");
 }
 
 function plainTable(label, titles, lines) {
-  return html(
-    "div", {class: "scroll", role: "region", "aria-label": label, tabindex: 0},
+  return scrolling(
+    label,
     html(
       "table", {},
       html(
@@ -147,6 +197,13 @@ function plainTable(label, titles, lines) {
                 cell)))))));
 }
 
+// The user's own tokens; "" for generated data.
+function dataText(data) {
+  if (!data) return "";
+  const part = data.tokens < data.file_tokens ? `the first ${data.tokens} of ` : "";
+  return `${data.file}: ${part}${data.file_tokens} tokens, ${data.dtype}`;
+}
+
 function machineSection(model) {
   const h = model.host;
   const devices = model.devices.map(
@@ -161,7 +218,8 @@ function machineSection(model) {
   const ceilings = model.ceilings.map(
     c =>
       [html("span", {class: hueOf(c.backend)}, html("i", {class: "swatch"}), c.backend),
-       shortDevice(c.device), c.name, figure(c.gb_s), figure(c.median_ms), percent(c.noise_percent),
+       shortDevice(c.device), c.name, `${figure(c.low_gb_s)} to ${figure(c.gb_s)}`,
+       figure(c.peak_gb_s), figure(c.median_ms), percent(c.noise_percent), String(c.samples.length),
        c.shape]);
   return section(
     "machine", "Machine", "", facts([
@@ -170,6 +228,7 @@ function machineSection(model) {
       ["Memory", `${bytesText(h.memory_bytes)}, caches ${bytesText(h.cache_bytes)}`],
       ["System", h.kernel], ["Compiler", [h.compiler, h.flags].filter(Boolean).join(", ")],
       ["iron", [model.version, h.commit].filter(Boolean).join(", commit ")], ["Date", h.date],
+      ["Data", dataText(model.data)], ["Left out", (h.remarks || []).join("; ")],
       ["Again with", h.command ? html("code", {}, h.command) : ""]
     ]),
     html("h3", {}, "Devices"),
@@ -178,9 +237,12 @@ function machineSection(model) {
       ["backend", "name", "driver", "#units", "#memory", "#cache", "clocks seen", "remarks"],
       devices),
     ceilings.length ? html("h3", {}, "Ceilings") : null,
-    ceilings.length ?
-      plainTable(
-        "Ceilings", ["backend", "device", "ceiling", "#GB/s", "#ms", "#noise", "the fastest way"],
-        ceilings) :
-      null);
+    ceilings.length ? plainTable(
+                        "Ceilings",
+                        [
+                          "backend", "device", "ceiling", "#GB/s", "#datasheet", "#ms", "#noise",
+                          "#samples", "the fastest way"
+                        ],
+                        ceilings) :
+                      null);
 }

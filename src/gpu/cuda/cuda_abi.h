@@ -68,7 +68,6 @@ typedef struct iron__cu_view iron__cu_view; /* of a texture; always NULL */
     X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908)                                                 \
     X(CUDA_ERROR_UNKNOWN, 999)                                                                     \
     X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                                                \
-    X(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                                                           \
     X(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, 14)                                                   \
     X(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                                \
     X(CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, 19)                                                 \
@@ -289,18 +288,18 @@ typedef struct iron__nvml_device iron__nvml_device;
     MUST(const char *, nvmlErrorString, (int code))                                                \
     MUST(int, nvmlDeviceGetHandleByPciBusId_v2, (const char *bus, iron__nvml_device **device))     \
     MUST(int, nvmlDeviceGetClockInfo, (iron__nvml_device *device, int clock, unsigned *mhz))       \
-    MAY(int, nvmlDeviceGetMaxClockInfo, (iron__nvml_device *device, int clock, unsigned *mhz))     \
     MAY(int, nvmlDeviceGetCurrentClocksEventReasons,                                               \
         (iron__nvml_device *device, unsigned long long *reasons))                                  \
     MAY(int, nvmlDeviceGetCurrentClocksThrottleReasons,                                            \
         (iron__nvml_device *device, unsigned long long *reasons))                                  \
-    MAY(int, nvmlDeviceGetTemperature, (iron__nvml_device *device, int sensor, unsigned *celsius)) \
-    MAY(int, nvmlDeviceGetPowerUsage, (iron__nvml_device *device, unsigned *milliwatts))
+    MAY(int, nvmlDeviceGetTotalEnergyConsumption,                                                  \
+        (iron__nvml_device *device, unsigned long long *millijoules))                              \
+    MAY(int, nvmlDeviceGetTemperature, (iron__nvml_device *device, int sensor, unsigned *celsius))
 /* clang-format on */
 
 enum { IRON_NVML_SUCCESS = 0, IRON_NVML_ERROR_NOT_SUPPORTED = 3 };
 enum { IRON_NVML_CLOCK_SM = 1, IRON_NVML_CLOCK_MEMORY = 2 };
-enum { IRON_NVML_SENSOR_GPU = 0 };
+enum { IRON_NVML_TEMPERATURE_GPU = 0 };
 
 /* Why clocks are below their maximum. */
 enum {

@@ -10,7 +10,7 @@
  * mutex and constant once `is_tried`. The library stays open after cuInit was called, even if that
  * failed: drivers leave threads and exit handlers behind that need its code.
  *
- * NVML, NVIDIA's management library, has clocks, temperature, power and throttle reasons. It comes
+ * NVML, NVIDIA's management library, has clocks, throttle reasons and energy. It comes
  * with the driver; a machine without it only loses these figures. It is loaded like the driver, at
  * the first use. A card is found by its PCI address, because CUDA and NVML number cards
  * differently. NVML never marks a device as failed. Cards and virtual machines differ in what they
@@ -217,8 +217,8 @@ static void describe_reasons(unsigned long long reasons, iron__gpu_clocks *out) 
 static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(device);
     const nvml_functions *nvml = &the_nvml;
-    unsigned long long reasons = 0;
-    unsigned core = 0, memory = 0, value = 0;
+    unsigned long long reasons = 0, energy = 0;
+    unsigned core = 0, memory = 0, celsius = 0;
     int core_code, memory_code, reasons_code = IRON_NVML_ERROR_NOT_SUPPORTED;
 
     memset(out, 0, sizeof *out);
@@ -236,16 +236,13 @@ static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out
     out->core_mhz = core_code ? 0 : core;
     out->memory_mhz = memory_code ? 0 : memory;
     describe_reasons(reasons_code ? 0 : reasons, out);
-    /* The rest may be missing. */
-    if (nvml->nvmlDeviceGetMaxClockInfo &&
-        nvml->nvmlDeviceGetMaxClockInfo(d->nvml, IRON_NVML_CLOCK_SM, &value) == IRON_NVML_SUCCESS)
-        out->core_max_mhz = value;
+    if (nvml->nvmlDeviceGetTotalEnergyConsumption &&
+        nvml->nvmlDeviceGetTotalEnergyConsumption(d->nvml, &energy) == IRON_NVML_SUCCESS)
+        out->energy_mj = energy;
     if (nvml->nvmlDeviceGetTemperature &&
-        nvml->nvmlDeviceGetTemperature(d->nvml, IRON_NVML_SENSOR_GPU, &value) == IRON_NVML_SUCCESS)
-        out->temperature_c = value;
-    if (nvml->nvmlDeviceGetPowerUsage &&
-        nvml->nvmlDeviceGetPowerUsage(d->nvml, &value) == IRON_NVML_SUCCESS)
-        out->power_w = (value + 500) / 1000;
+        nvml->nvmlDeviceGetTemperature(d->nvml, IRON_NVML_TEMPERATURE_GPU, &celsius) ==
+            IRON_NVML_SUCCESS)
+        out->celsius = celsius;
     return IRON_OK;
 }
 
@@ -352,7 +349,7 @@ static iron_status probe(size_t *count, iron_error *err) {
 }
 
 typedef struct attributes {
-    int threads_max, warp, units, maps_host, cache, major, minor;
+    int threads_max, units, maps_host, cache, major, minor;
     int has_managed, has_concurrent_managed, is_cooperative, shared_max, persisting_max;
 } attributes;
 
@@ -361,7 +358,6 @@ static const struct {
     size_t offset;
 } attribute_rows[] = {
     {IRON_CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, offsetof(attributes, threads_max)},
-    {IRON_CU_DEVICE_ATTRIBUTE_WARP_SIZE, offsetof(attributes, warp)},
     {IRON_CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, offsetof(attributes, units)},
     {IRON_CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, offsetof(attributes, maps_host)},
     {IRON_CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, offsetof(attributes, cache)},
@@ -394,19 +390,6 @@ static void module_version(const char *line, char *version, size_t size) {
 
 #define MODULE_VERSION_FILE "/proc/driver/nvidia/version"
 
-static void describe_driver(char *text, size_t size) {
-    FILE *file = fopen(MODULE_VERSION_FILE, "re");
-    char line[256] = "", version[32];
-
-    if (file && !fgets(line, sizeof line, file))
-        line[0] = '\0';
-    if (file)
-        fclose(file);
-    module_version(line, version, sizeof version);
-    snprintf(text, size, "CUDA %d.%d%s%s", the_driver.version / 1000,
-             the_driver.version % 1000 / 10, version[0] ? ", driver " : "", version);
-}
-
 static void describe_lacks(const attributes *a, iron__gpu_info *info) {
     const size_t size = sizeof info->lacks[0];
 
@@ -429,6 +412,8 @@ static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err)
     size_t memory_bytes = 0;
     attributes a = {0};
     int count = 0;
+    FILE *file;
+    char line[256] = "", version[32];
 
     memset(info, 0, sizeof *info);
     IRON_TRY(need_driver(err));
@@ -446,11 +431,17 @@ static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err)
         IRON_TRY(report(err, "cuDeviceGetAttribute",
                         driver->cuDeviceGetAttribute(value, attribute_rows[k].attribute, device)));
     }
-    describe_driver(info->driver, sizeof info->driver);
+    file = fopen(MODULE_VERSION_FILE, "re");
+    if (file && !fgets(line, sizeof line, file))
+        line[0] = '\0';
+    if (file)
+        fclose(file);
+    module_version(line, version, sizeof version);
+    snprintf(info->driver, sizeof info->driver, "CUDA %d.%d%s%s", the_driver.version / 1000,
+             the_driver.version % 1000 / 10, version[0] ? ", driver " : "", version);
     info->is_gpu = true;
     info->units = (uint32_t)a.units;
     info->group_threads_max = (uint32_t)a.threads_max;
-    info->subgroup = (uint32_t)a.warp;
     info->has_f64 = true;
     info->local_bytes_max = (uint64_t)a.shared_max;
     info->memory_bytes = memory_bytes;

@@ -14,6 +14,9 @@
 #include "gpu/cuda/cuda_abi.h"
 #include "gpu/gpu.h"
 
+/* Compiles a text with NVRTC for a card's version (900: 9.0). *code is owned by the caller. */
+iron_status iron__cuda_compile(const char *source, uint32_t version, char **code, iron_error *err);
+
 typedef struct iron__cuda_device {
     iron__gpu_device base;
     const iron__cuda_driver *driver;
@@ -53,6 +56,8 @@ iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const c
 /* Calls a driver function and checks its result. */
 #define IRON_CU(device, err, function, ...)                                                        \
     iron__cuda_check((device), (err), #function, (device)->driver->function(__VA_ARGS__))
+/* The same with an iron__gpu_device. */
+#define IRON_CU_ON(device, ...) IRON_CU(iron__cuda_device_of(device), __VA_ARGS__)
 
 iron_status iron__cuda_enter(iron__gpu_device *device, iron_error *err);
 iron_status iron__cuda_leave(iron__gpu_device *device, iron_status status, iron_error *err);
@@ -61,7 +66,7 @@ iron_status iron__cuda_leave(iron__gpu_device *device, iron_status status, iron_
 #define IRON_CU_RELEASE(device, function, handle)                                                  \
     do {                                                                                           \
         iron_status entered_ = iron__cuda_enter((device), NULL);                                   \
-        IRON_CU(iron__cuda_device_of(device), NULL, function, handle);                             \
+        IRON_CU_ON((device), NULL, function, handle);                                              \
         if (entered_ == IRON_OK)                                                                   \
             iron__cuda_leave((device), IRON_OK, NULL);                                             \
     } while (0)

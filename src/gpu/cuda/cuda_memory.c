@@ -48,25 +48,6 @@ static iron_status check_allocation(iron__cuda_device *d, const iron__gpu_buffer
                       is_host_memory(buffer->memory) ? " on the host" : " on the device");
 }
 
-static iron_status allocate_managed(iron__cuda_device *d, iron__gpu_buffer *buffer,
-                                    iron_error *err) {
-    size_t available = 0, total = 0;
-
-    IRON_FAIL_IF(d->base.info.lacks[IRON_GPU_UVM][0], err, IRON_E_UNSUPPORTED,
-                 "cuda: %s; use pinned memory", d->base.info.lacks[IRON_GPU_UVM]);
-    IRON_TRY(IRON_CU(d, err, cuMemGetInfo_v2, &available, &total));
-    IRON_FAIL_IF(buffer->bytes > available / 2, err, IRON_E_NOMEM,
-                 "cuda: %zu bytes of managed memory requested, more than half of the %zu free on "
-                 "the device; request less",
-                 buffer->bytes, available);
-    IRON_TRY(check_allocation(
-        d, buffer, "cuMemAllocManaged",
-        d->driver->cuMemAllocManaged(&buffer->native, buffer->bytes, IRON_CU_MEM_ATTACH_GLOBAL),
-        err));
-    buffer->host = (void *)buffer->native;
-    return IRON_OK;
-}
-
 static iron_status allocate_host(iron__cuda_device *d, iron__gpu_buffer *buffer, iron_error *err) {
     unsigned flags = IRON_CU_MEMHOSTALLOC_PORTABLE;
     bool is_mapped = buffer->memory == IRON_GPU_MEMORY_MAPPED;
@@ -87,9 +68,23 @@ static iron_status buffer_create(iron__gpu_buffer *buffer, iron_error *err) {
 
     if (is_host_memory(buffer->memory))
         IRON_TRY(allocate_host(d, buffer, err));
-    else if (buffer->memory == IRON_GPU_MEMORY_MANAGED)
-        IRON_TRY(allocate_managed(d, buffer, err));
-    else
+    else if (buffer->memory == IRON_GPU_MEMORY_MANAGED) {
+        size_t available = 0, total = 0;
+
+        IRON_FAIL_IF(d->base.info.lacks[IRON_GPU_UVM][0], err, IRON_E_UNSUPPORTED,
+                     "cuda: %s; use pinned memory", d->base.info.lacks[IRON_GPU_UVM]);
+        IRON_TRY(IRON_CU(d, err, cuMemGetInfo_v2, &available, &total));
+        IRON_FAIL_IF(
+            buffer->bytes > available / 2, err, IRON_E_NOMEM,
+            "cuda: %zu bytes of managed memory requested, more than half of the %zu free on "
+            "the device; request less",
+            buffer->bytes, available);
+        IRON_TRY(check_allocation(
+            d, buffer, "cuMemAllocManaged",
+            d->driver->cuMemAllocManaged(&buffer->native, buffer->bytes, IRON_CU_MEM_ATTACH_GLOBAL),
+            err));
+        buffer->host = (void *)buffer->native;
+    } else
         /* Bulk copies read whole vectors of 16 bytes, so the last one must be whole. */
         IRON_TRY(check_allocation(
             d, buffer, "cuMemAlloc_v2",

@@ -24,6 +24,7 @@
 #include "core/fail.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 typedef struct iron__cuda_kernel {
     iron__gpu_kernel base;
@@ -53,6 +54,16 @@ static iron_status load(iron__gpu_program *program, const iron__gpu_image *image
     iron__cu_module *module = NULL;
     iron_status status;
 
+    if (image->is_users && !image->machine_code) {
+        char *code = NULL;
+
+        IRON_TRY(iron__cuda_compile(image->source, program->device->info.version, &code, err));
+        status = check_load(program, "cuModuleLoadData", d->driver->cuModuleLoadData(&module, code),
+                            err);
+        free(code);
+        program->native = module;
+        return status;
+    }
     IRON_FAIL_IF(!image->machine_code || image->machine_code == image->machine_code_end, err,
                  IRON_E_UNSUPPORTED,
                  "cuda: this build has no CUDA kernels of '%s'; rebuild where nvcc is installed",
@@ -148,24 +159,6 @@ typedef struct request {
     void *values[IRON_GPU_ARGS_MAX];       /* address of each argument */
 } request;
 
-static iron_status fill_arguments(const iron__gpu_launch *launch, request *r, iron_error *err) {
-    for (size_t k = 0; k < launch->arg_count; k++) {
-        const iron__gpu_arg *arg = &launch->args[k];
-
-        if (!arg->buffer) {
-            r->values[k] = (void *)arg->value; /* the driver only reads it */
-            continue;
-        }
-        IRON_FAIL_IF(!arg->buffer->native, err, IRON_E_ARG,
-                     "cuda: argument %zu of kernel '%s' is host memory without a device address; "
-                     "pass mapped memory",
-                     k, launch->kernel->name);
-        r->pointers[k] = arg->buffer->native;
-        r->values[k] = &r->pointers[k];
-    }
-    return IRON_OK;
-}
-
 /* The access window of a launch; 0 bytes: none. A window larger than the reserved cache would evict
  * its own lines before they are read again, so only the fraction that fits is marked persisting. */
 static iron_status fill_window(const iron__cuda_device *d, const iron__gpu_launch *launch,
@@ -187,33 +180,6 @@ static iron_status fill_window(const iron__cuda_device *d, const iron__gpu_launc
         out->bytes > d->reserved_bytes ? (float)d->reserved_bytes / (float)out->bytes : 1.0F;
     out->hit = IRON_CU_ACCESS_PROPERTY_PERSISTING;
     out->miss = IRON_CU_ACCESS_PROPERTY_STREAMING;
-    return IRON_OK;
-}
-
-static iron_status fill_attributes(const iron__cuda_device *d, const iron__gpu_launch *launch,
-                                   request *r, iron_error *err) {
-    uint32_t flags = launch->flags;
-    iron__cu_window window;
-    unsigned count = 0;
-
-    IRON_TRY(fill_window(d, launch, &window, err));
-    IRON_FAIL_IF(flags & IRON_GPU_LAUNCH_COOPERATIVE && !d->base.info.can_cooperate, err,
-                 IRON_E_UNSUPPORTED,
-                 "cuda: this device or driver does not support cooperative launches");
-    if (flags & IRON_GPU_LAUNCH_COOPERATIVE) {
-        r->attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
-        r->attributes[count++].value.is_cooperative = 1;
-    }
-    if (flags & IRON_GPU_LAUNCH_OVERLAP && d->base.info.can_overlap) {
-        r->attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-        r->attributes[count++].value.may_overlap = 1;
-    }
-    if (window.bytes > 0) {
-        r->attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
-        r->attributes[count++].value.window = window;
-    }
-    r->config.attributes = r->attributes;
-    r->config.attribute_count = count;
     return IRON_OK;
 }
 
@@ -241,23 +207,6 @@ static iron_status fill_local(iron__cuda_device *d, const iron__gpu_launch *laun
                       (unsigned long long)d->base.info.local_bytes_max);
 }
 
-/* A cooperative launch did not fit: states how many groups would. */
-static iron_status fail_cooperative(iron__cuda_device *d, const iron__cuda_kernel *kernel,
-                                    const iron__cu_launch_config *c, iron__cu_result code,
-                                    iron_error *err) {
-    unsigned threads = c->block_x * c->block_y;
-    unsigned long long groups = (unsigned long long)c->grid_x * c->grid_y, fit;
-    int per_unit = 0;
-
-    IRON_TRY(IRON_CU(d, err, cuOccupancyMaxActiveBlocksPerMultiprocessor, &per_unit,
-                     kernel->function, (int)threads, c->shared_bytes));
-    fit = (unsigned long long)per_unit * d->base.info.units;
-    return iron__fail(err, IRON_E_UNSUPPORTED, code,
-                      "cuda: kernel '%s': %llu groups of %u threads do not fit on the device at "
-                      "once (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE); launch at most %llu",
-                      kernel->base.name, groups, threads, fit);
-}
-
 static iron_status submit(iron__cuda_device *d, const iron__cuda_kernel *kernel, request *r,
                           iron_error *err) {
     const iron__cu_launch_config *c = &r->config;
@@ -271,8 +220,21 @@ static iron_status submit(iron__cuda_device *d, const iron__cuda_kernel *kernel,
                                          c->stream, r->values, NULL);
     else
         code = d->driver->cuLaunchKernelEx(c, kernel->function, r->values, NULL);
-    if (code == IRON_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
-        return fail_cooperative(d, kernel, c, code, err);
+    if (code == IRON_CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE) {
+        /* A cooperative launch did not fit: states how many groups would. */
+        unsigned threads = c->block_x * c->block_y;
+        unsigned long long groups = (unsigned long long)c->grid_x * c->grid_y, fit;
+        int per_unit = 0;
+
+        IRON_TRY(IRON_CU(d, err, cuOccupancyMaxActiveBlocksPerMultiprocessor, &per_unit,
+                         kernel->function, (int)threads, c->shared_bytes));
+        fit = (unsigned long long)per_unit * d->base.info.units;
+        return iron__fail(
+            err, IRON_E_UNSUPPORTED, code,
+            "cuda: kernel '%s': %llu groups of %u threads do not fit on the device at "
+            "once (CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE); launch at most %llu",
+            kernel->base.name, groups, threads, fit);
+    }
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
     snprintf(what, sizeof what, "%s of '%.40s'", is_plain ? "cuLaunchKernel" : "cuLaunchKernelEx",
@@ -290,9 +252,43 @@ static iron_status launch_kernel(iron__gpu_queue *queue, const iron__gpu_launch 
                             .block_y = launch->threads[1],
                             .block_z = 1,
                             .stream = iron__cuda_stream_of(queue)}};
+    uint32_t flags;
+    iron__cu_window window;
+    unsigned count = 0;
 
-    IRON_TRY(fill_arguments(launch, &r, err));
-    IRON_TRY(fill_attributes(d, launch, &r, err));
+    for (size_t k = 0; k < launch->arg_count; k++) {
+        const iron__gpu_arg *arg = &launch->args[k];
+
+        if (!arg->buffer) {
+            r.values[k] = (void *)arg->value; /* the driver only reads it */
+            continue;
+        }
+        IRON_FAIL_IF(!arg->buffer->native, err, IRON_E_ARG,
+                     "cuda: argument %zu of kernel '%s' is host memory without a device address; "
+                     "pass mapped memory",
+                     k, launch->kernel->name);
+        r.pointers[k] = arg->buffer->native;
+        r.values[k] = &r.pointers[k];
+    }
+    flags = launch->flags;
+    IRON_TRY(fill_window(d, launch, &window, err));
+    IRON_FAIL_IF(flags & IRON_GPU_LAUNCH_COOPERATIVE && !d->base.info.can_cooperate, err,
+                 IRON_E_UNSUPPORTED,
+                 "cuda: this device or driver does not support cooperative launches");
+    if (flags & IRON_GPU_LAUNCH_COOPERATIVE) {
+        r.attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        r.attributes[count++].value.is_cooperative = 1;
+    }
+    if (flags & IRON_GPU_LAUNCH_OVERLAP && d->base.info.can_overlap) {
+        r.attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        r.attributes[count++].value.may_overlap = 1;
+    }
+    if (window.bytes > 0) {
+        r.attributes[count].id = IRON_CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW;
+        r.attributes[count++].value.window = window;
+    }
+    r.config.attributes = r.attributes;
+    r.config.attribute_count = count;
     IRON_TRY(fill_local(d, launch, &r.config, err));
     return submit(d, kernel_of(launch->kernel), &r, err);
 }

@@ -25,28 +25,24 @@ static void queue_destroy(iron__gpu_queue *queue) {
 }
 
 static iron_status queue_create(iron__gpu_queue *queue, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(queue->device);
     iron__cu_stream *stream = NULL;
-    iron_status status = IRON_CU(d, err, cuStreamCreate, &stream, IRON_CU_STREAM_NON_BLOCKING);
+    iron_status status =
+        IRON_CU_ON(queue->device, err, cuStreamCreate, &stream, IRON_CU_STREAM_NON_BLOCKING);
 
     queue->native = (uintptr_t)stream;
     return status;
 }
 
 static iron_status queue_wait(iron__gpu_queue *queue, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(queue->device);
-
-    return IRON_CU(d, err, cuStreamSynchronize, iron__cuda_stream_of(queue));
+    return IRON_CU_ON(queue->device, err, cuStreamSynchronize, iron__cuda_stream_of(queue));
 }
 
 static iron_status clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t offset,
                          size_t bytes, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(queue->device);
-
     IRON_FAIL_IF(!buffer->native, err, IRON_E_ARG,
                  "cuda: clearing page-locked memory; clear it on the host");
-    return IRON_CU(d, err, cuMemsetD32Async, iron__cuda_address_of(buffer, offset), 0, bytes / 4,
-                   iron__cuda_stream_of(queue));
+    return IRON_CU_ON(queue->device, err, cuMemsetD32Async, iron__cuda_address_of(buffer, offset),
+                      0, bytes / 4, iron__cuda_stream_of(queue));
 }
 
 /* One side of a copy: an address on the device or on the host. */
@@ -63,7 +59,6 @@ static side side_of(const iron__gpu_buffer *buffer, void *host, size_t offset) {
 }
 
 static iron_status copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(queue->device);
     iron__cu_stream *stream = iron__cuda_stream_of(queue);
     side from = side_of(copy->from, (void *)copy->from_host, copy->from_offset);
     side to = side_of(copy->to, copy->to_host, copy->to_offset);
@@ -72,10 +67,13 @@ static iron_status copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy
     IRON_FAIL_IF(!from.device && !to.device, err, IRON_E_ARG,
                  "cuda: a copy from host memory to host memory; use memcpy");
     if (!to.device)
-        return IRON_CU(d, err, cuMemcpyDtoHAsync_v2, to.host, from.device, bytes, stream);
+        return IRON_CU_ON(queue->device, err, cuMemcpyDtoHAsync_v2, to.host, from.device, bytes,
+                          stream);
     if (!from.device)
-        return IRON_CU(d, err, cuMemcpyHtoDAsync_v2, to.device, from.host, bytes, stream);
-    return IRON_CU(d, err, cuMemcpyDtoDAsync_v2, to.device, from.device, bytes, stream);
+        return IRON_CU_ON(queue->device, err, cuMemcpyHtoDAsync_v2, to.device, from.host, bytes,
+                          stream);
+    return IRON_CU_ON(queue->device, err, cuMemcpyDtoDAsync_v2, to.device, from.device, bytes,
+                      stream);
 }
 
 static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
@@ -95,40 +93,34 @@ static void event_destroy(iron__gpu_event *event) {
 }
 
 static iron_status event_create(iron__gpu_event *event, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(event->device);
     iron__cu_event *native = NULL;
-    iron_status status = IRON_CU(d, err, cuEventCreate, &native, IRON_CU_EVENT_DEFAULT);
+    iron_status status =
+        IRON_CU_ON(event->device, err, cuEventCreate, &native, IRON_CU_EVENT_DEFAULT);
 
     event->native = native;
     return status;
 }
 
 static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(event->device);
-
-    return IRON_CU(d, err, cuEventRecord, event->native, iron__cuda_stream_of(queue));
+    return IRON_CU_ON(event->device, err, cuEventRecord, event->native,
+                      iron__cuda_stream_of(queue));
 }
 
 static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
                                     iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(event->device);
-
-    return IRON_CU(d, err, cuStreamWaitEvent, iron__cuda_stream_of(queue), event->native,
-                   IRON_CU_EVENT_WAIT_DEFAULT);
+    return IRON_CU_ON(event->device, err, cuStreamWaitEvent, iron__cuda_stream_of(queue),
+                      event->native, IRON_CU_EVENT_WAIT_DEFAULT);
 }
 
 static iron_status event_wait(iron__gpu_event *event, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(event->device);
-
-    return IRON_CU(d, err, cuEventSynchronize, event->native);
+    return IRON_CU_ON(event->device, err, cuEventSynchronize, event->native);
 }
 
 static iron_status event_elapsed(iron__gpu_event *from, iron__gpu_event *to, double *ms,
                                  iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(from->device);
     float elapsed = 0;
 
-    IRON_TRY(IRON_CU(d, err, cuEventElapsedTime, &elapsed, from->native, to->native));
+    IRON_TRY(IRON_CU_ON(from->device, err, cuEventElapsedTime, &elapsed, from->native, to->native));
     *ms = (double)elapsed;
     return IRON_OK;
 }
@@ -146,10 +138,8 @@ static void abandon(iron__cuda_device *d, iron__cu_stream *stream) {
 }
 
 static iron_status graph_begin(iron__gpu_queue *queue, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(queue->device);
-
-    return IRON_CU(d, err, cuStreamBeginCapture_v2, iron__cuda_stream_of(queue),
-                   IRON_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    return IRON_CU_ON(queue->device, err, cuStreamBeginCapture_v2, iron__cuda_stream_of(queue),
+                      IRON_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 }
 
 static void graph_destroy(iron__gpu_graph *graph) {
@@ -158,28 +148,12 @@ static void graph_destroy(iron__gpu_graph *graph) {
     iron__release(iron__allocator_default(), graph);
 }
 
-/* Ends the recording and makes it executable. On failure the stream no longer records. */
-static iron_status instantiate(iron__cuda_device *d, iron__cu_stream *stream,
-                               iron__gpu_graph *graph, iron_error *err) {
-    iron__cu_graph_exec *exec = NULL;
-    iron__cu_graph *recorded = NULL;
-    iron_status status = IRON_CU(d, err, cuStreamEndCapture, stream, &recorded), destroyed;
-
-    if (status != IRON_OK) {
-        if (recorded)
-            d->driver->cuGraphDestroy(recorded);
-        abandon(d, stream);
-        return status;
-    }
-    status = IRON_CU(d, err, cuGraphInstantiateWithFlags, &exec, recorded, 0);
-    graph->native = exec;
-    destroyed = IRON_CU(d, status == IRON_OK ? err : NULL, cuGraphDestroy, recorded);
-    return status == IRON_OK ? destroyed : status;
-}
-
 static iron_status graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(queue->device);
     iron__cu_stream *stream = iron__cuda_stream_of(queue);
+    iron__cu_graph_exec *exec = NULL;
+    iron__cu_graph *recorded = NULL;
+    iron_status status, destroyed;
 
     *out = iron__allocate(iron__allocator_default(), 1, sizeof **out, "a graph", err);
     if (!*out) {
@@ -187,13 +161,23 @@ static iron_status graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron
         return IRON_E_NOMEM;
     }
     (*out)->device = queue->device;
-    return instantiate(d, stream, *out, err);
+    /* Ends the recording and makes it executable. On failure the stream no longer records. */
+    status = IRON_CU(d, err, cuStreamEndCapture, stream, &recorded);
+    if (status != IRON_OK) {
+        if (recorded)
+            d->driver->cuGraphDestroy(recorded);
+        abandon(d, stream);
+        return status;
+    }
+    status = IRON_CU(d, err, cuGraphInstantiateWithFlags, &exec, recorded, 0);
+    (*out)->native = exec;
+    destroyed = IRON_CU(d, status == IRON_OK ? err : NULL, cuGraphDestroy, recorded);
+    return status == IRON_OK ? destroyed : status;
 }
 
 static iron_status graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue, iron_error *err) {
-    iron__cuda_device *d = iron__cuda_device_of(graph->device);
-
-    return IRON_CU(d, err, cuGraphLaunch, graph->native, iron__cuda_stream_of(queue));
+    return IRON_CU_ON(graph->device, err, cuGraphLaunch, graph->native,
+                      iron__cuda_stream_of(queue));
 }
 
 const iron__gpu_queue_ops iron__cuda_queue_ops = {

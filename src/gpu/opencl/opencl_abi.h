@@ -49,7 +49,6 @@ typedef void (*iron__cl_program_callback)(iron__cl_program *program, void *user)
     X(DEVICE_EXTENSIONS, 0x1030)                                                                   \
     X(DEVICE_SVM_CAPABILITIES, 0x1053)                                                             \
     X(DEVICE_SVM_COARSE_GRAIN_BUFFER, 1 << 0)                                                      \
-    X(DEVICE_WARP_SIZE_NV, 0x4003)                                                                 \
     X(CONTEXT_PLATFORM, 0x1084)                                                                    \
     X(QUEUE_CONTEXT, 0x1090)                                                                       \
     X(QUEUE_DEVICE, 0x1091)                                                                        \

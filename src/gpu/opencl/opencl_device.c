@@ -499,23 +499,16 @@ static void describe_entry(const iron__opencl_entry *entry, iron__gpu_info *info
         .is_gpu = entry->is_gpu,
         .units = u32_of(entry, IRON_CL_DEVICE_MAX_COMPUTE_UNITS),
         .group_threads_max = u32_of(entry, IRON_CL_DEVICE_MAX_WORK_GROUP_SIZE),
-        .subgroup = 1, /* OpenCL 1.2 does not report it */
         .has_f64 = has_extension(entry, "cl_khr_fp64"),
         .local_bytes_max =
             local_bytes > IRON_OPENCL_LOCAL_RESERVE ? local_bytes - IRON_OPENCL_LOCAL_RESERVE : 0,
         .memory_bytes = number_of(entry, IRON_CL_DEVICE_GLOBAL_MEM_SIZE),
         .version = entry->version,
     };
-    if (has_extension(entry, NVIDIA_EXTENSION)) {
-        /* NVIDIA reports the first-level cache, 32 KiB per unit: 4 MiB on an H200, whose last level
-         * has 60 MiB. 0 (unknown) is better. */
-        info->cache_bytes = 0;
-        info->subgroup = u32_of(entry, IRON_CL_DEVICE_WARP_SIZE_NV);
-        if (info->subgroup == 0)
-            info->subgroup = 1;
-    } else {
+    /* NVIDIA reports the first-level cache, 32 KiB per unit: 4 MiB on an H200, whose last level has
+     * 60 MiB. 0 (unknown) is better. */
+    if (!has_extension(entry, NVIDIA_EXTENSION))
         info->cache_bytes = number_of(entry, IRON_CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
-    }
     snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1,
              name && name[0] ? name : "unnamed device");
     /* "NVIDIA CUDA, OpenCL 3.0, driver 580.159.04" */
@@ -531,28 +524,6 @@ static void describe_entry(const iron__opencl_entry *entry, iron__gpu_info *info
     free(name);
     free(platform);
     free(driver);
-}
-
-/* Everything about device and driver that decides the result of a build. free() it; NULL: out of
- * memory. */
-static char *make_identity(const iron__opencl_entry *entry) {
-    static const uint32_t properties[] = {IRON_CL_DEVICE_NAME, IRON_CL_DEVICE_VENDOR,
-                                          IRON_CL_DEVICE_VERSION, IRON_CL_DRIVER_VERSION,
-                                          IRON_CL_PLATFORM_VERSION};
-    char *texts[5], *identity = NULL;
-    bool is_complete = true;
-
-    for (size_t k = 0; k < 5; k++) {
-        texts[k] = text_of(entry, properties[k]);
-        is_complete = is_complete && texts[k];
-    }
-    if (!is_complete ||
-        asprintf(&identity, "device %s\nvendor %s\nversion %s\ndriver %s\nplatform %s\n", texts[0],
-                 texts[1], texts[2], texts[3], texts[4]) < 0)
-        identity = NULL;
-    for (size_t k = 0; k < 5; k++)
-        free(texts[k]);
-    return identity;
 }
 
 static iron_status probe(size_t *count, iron_error *err) {
@@ -594,6 +565,11 @@ static iron_status device_open(size_t index, iron__gpu_device **out, iron_error 
     const iron__opencl_entry *entry = NULL;
     iron__opencl_device *d;
     iron_status status;
+    static const uint32_t properties[] = {IRON_CL_DEVICE_NAME, IRON_CL_DEVICE_VENDOR,
+                                          IRON_CL_DEVICE_VERSION, IRON_CL_DRIVER_VERSION,
+                                          IRON_CL_PLATFORM_VERSION};
+    char *texts[5], *identity = NULL;
+    bool is_complete = true;
 
     *out = NULL;
     IRON_TRY(find_entry(index, &entry, err));
@@ -603,7 +579,19 @@ static iron_status device_open(size_t index, iron__gpu_device **out, iron_error 
     d->base.ops = &iron__opencl_ops;
     d->api = &the_library.api;
     d->entry = entry;
-    d->identity = make_identity(entry);
+    /* Everything about device and driver that decides the result of a build. free() it; NULL: out
+     * of memory. */
+    for (size_t k = 0; k < 5; k++) {
+        texts[k] = text_of(entry, properties[k]);
+        is_complete = is_complete && texts[k];
+    }
+    if (!is_complete ||
+        asprintf(&identity, "device %s\nvendor %s\nversion %s\ndriver %s\nplatform %s\n", texts[0],
+                 texts[1], texts[2], texts[3], texts[4]) < 0)
+        identity = NULL;
+    for (size_t k = 0; k < 5; k++)
+        free(texts[k]);
+    d->identity = identity;
     describe_entry(entry, &d->base.info);
     d->allocation_bytes_max = number_of(entry, IRON_CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     d->has_u64_atomics = has_extension(entry, "cl_khr_int64_base_atomics");

@@ -172,8 +172,9 @@ static void buffer_destroy(iron__gpu_buffer *buffer) {
         d->api->clReleaseMemObject(iron__opencl_memory_of(buffer));
 }
 
-static iron_status check_foreign(const iron__opencl_device *d, iron__cl_memory *memory,
-                                 size_t bytes, iron_error *err) {
+static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_error *err) {
+    iron__opencl_device *d = iron__opencl_device_of(buffer->device);
+    iron__cl_memory *memory = (iron__cl_memory *)native;
     iron__cl_context *context = NULL;
     uint32_t type = 0;
     size_t size = 0;
@@ -193,16 +194,8 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_memory *
                  "iron_engine_native_context");
     IRON_FAIL_IF(type != IRON_CL_MEM_OBJECT_BUFFER, err, IRON_E_ARG,
                  "opencl: the cl_mem is an image or a pipe; pass a buffer");
-    IRON_FAIL_IF(size < bytes, err, IRON_E_ARG,
-                 "opencl: the buffer has %zu bytes, not %zu; pass its size", size, bytes);
-    return IRON_OK;
-}
-
-static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_error *err) {
-    iron__opencl_device *d = iron__opencl_device_of(buffer->device);
-    iron__cl_memory *memory = (iron__cl_memory *)native;
-
-    IRON_TRY(check_foreign(d, memory, buffer->bytes, err));
+    IRON_FAIL_IF(size < buffer->bytes, err, IRON_E_ARG,
+                 "opencl: the buffer has %zu bytes, not %zu; pass its size", size, buffer->bytes);
     IRON_TRY(IRON_CL(buffer->device, err, clRetainMemObject, memory));
     buffer->native = native;
     return IRON_OK;

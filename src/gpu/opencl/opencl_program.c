@@ -82,29 +82,13 @@ static char *cache_path(const char *key) {
     return iron__cache_path("opencl", iron__fnv(IRON_FNV_START, key, strlen(key)), ".bin");
 }
 
-static bool read_all(int fd, void *data, size_t bytes) {
-    char *at = data;
-
-    while (bytes > 0) {
-        ssize_t count = read(fd, at, bytes);
-
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return false;
-        at += count;
-        bytes -= (size_t)count;
-    }
-    return true;
-}
-
 /* Checks type, owner, size and header of the file. */
 static bool read_header(int fd, size_t key_bytes, cache_header *h) {
     struct stat info;
     uint64_t size;
 
     if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_uid != geteuid() ||
-        !read_all(fd, h, sizeof *h))
+        iron__read_all(fd, h, sizeof *h) != (ssize_t)sizeof *h)
         return false;
     size = (uint64_t)info.st_size;
     return memcmp(h->magic, cache_magic, sizeof cache_magic) == 0 && h->version == CACHE_VERSION &&
@@ -126,9 +110,11 @@ static unsigned char *cache_read(const char *key, size_t *bytes) {
     if (fd >= 0 && read_header(fd, key_bytes, &h)) {
         *bytes = (size_t)h.binary_bytes;
         content = malloc(key_bytes + *bytes);
-        is_valid = content && read_all(fd, content, key_bytes + *bytes) &&
-                   memcmp(content, key, key_bytes) == 0 &&
-                   iron__fnv(IRON_FNV_START, content + key_bytes, *bytes) == h.binary_fnv;
+        is_valid =
+            content &&
+            iron__read_all(fd, content, key_bytes + *bytes) == (ssize_t)(key_bytes + *bytes) &&
+            memcmp(content, key, key_bytes) == 0 &&
+            iron__fnv(IRON_FNV_START, content + key_bytes, *bytes) == h.binary_fnv;
     }
     if (fd >= 0)
         close(fd);
@@ -233,7 +219,7 @@ static void cache_program(const iron__opencl_device *d, iron__cl_program *progra
 }
 
 static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *program, int32_t code,
-                              const char *name, iron_error *err) {
+                              const iron__gpu_image *image, iron_error *err) {
     char line[sizeof err->text] = "no build log; update the driver";
     size_t bytes = 0, length = 0;
     char *log = NULL;
@@ -245,6 +231,8 @@ static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *pr
         d->api->clGetProgramBuildInfo(program, d->entry->id, IRON_CL_PROGRAM_BUILD_LOG, bytes, log,
                                       NULL) == IRON_CL_SUCCESS &&
         log[strspn(log, " \t\r\n")] != '\0') {
+        if (image->is_users)
+            fprintf(stderr, "%s\n", log);
         /* its start in one line: runs of white space become one blank */
         for (const char *at = log; *at && length + 1 < sizeof line; at++) {
             if ((unsigned char)*at > ' ')
@@ -258,7 +246,7 @@ static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *pr
     free(log);
     return iron__fail(err, IRON_OPENCL_DRIVER_STATUS, code,
                       "opencl: clBuildProgram failed: %s; correct '%s': %s",
-                      iron__opencl_error_name(code).text, name, line);
+                      iron__opencl_error_name(code).text, image->name, line);
 }
 
 static iron_status build_source(iron__opencl_device *d, const iron__gpu_image *image,
@@ -272,7 +260,7 @@ static iron_status build_source(iron__opencl_device *d, const iron__gpu_image *i
     code = build(d, image, program);
     if (code != IRON_CL_SUCCESS) {
         iron_status status = code == IRON_CL_BUILD_PROGRAM_FAILURE
-                                 ? fail_build(d, program, code, image->name, err)
+                                 ? fail_build(d, program, code, image, err)
                                  : iron__opencl_check(&d->base, code, "clBuildProgram", err);
 
         d->api->clReleaseProgram(program);
@@ -289,17 +277,6 @@ static iron__opencl_built_program *find_shared(const iron__opencl_shared_context
     while (p && strcmp(p->key, key) != 0)
         p = p->next;
     return p;
-}
-
-/* The program built in this context with this key, retained for the caller; NULL: none. */
-static iron__cl_program *take_shared(iron__opencl_device *d, const char *key) {
-    const iron__opencl_built_program *p;
-
-    pthread_mutex_lock(&d->shared->programs_lock);
-    p = find_shared(d->shared, key);
-    pthread_mutex_unlock(&d->shared->programs_lock);
-    /* p stays valid while the device is open */
-    return p && d->api->clRetainProgram(p->native) == IRON_CL_SUCCESS ? p->native : NULL;
 }
 
 /* Shares a built program with other handles, unless one has the same key. */
@@ -335,11 +312,17 @@ static iron_status build_program(iron__opencl_device *d, const iron__gpu_image *
                                  iron__cl_program **out, iron_error *err) {
     char *key = NULL;
     iron_status status = IRON_OK;
+    const iron__opencl_built_program *p;
 
     if (!d->identity || asprintf(&key, KEY_START "\noptions %s\n%s%s", options_for(d, image).text,
                                  d->identity, image->source) < 0)
         return build_source(d, image, out, err); /* out of memory: works without caches */
-    *out = take_shared(d, key);
+    /* The program built in this context with this key, retained for the caller; NULL: none. */
+    pthread_mutex_lock(&d->shared->programs_lock);
+    p = find_shared(d->shared, key);
+    pthread_mutex_unlock(&d->shared->programs_lock);
+    /* p stays valid while the device is open */
+    *out = p && d->api->clRetainProgram(p->native) == IRON_CL_SUCCESS ? p->native : NULL;
     if (*out)
         goto done;
     if (!build_cached(d, image, key, out)) {

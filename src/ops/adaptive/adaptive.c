@@ -172,9 +172,7 @@ static double seconds(const iron__contender *row, const iron__case *c, const iro
     return row->is_single ? all : all / threads;
 }
 
-IRON_GPU_EMBEDDED(adaptive)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(adaptive);
+IRON_KIT_IMAGE(adaptive)
 
 /* Local memory of compact and auto: elements, their positions, and a small reserve. */
 #define LOCAL_BYTES (ADAPTIVE_CHUNK * 6u + ADAPTIVE_THREADS * 4u + 256u)
@@ -263,9 +261,7 @@ const iron__op iron__op_adaptive = {
         "batches as one integer where that is exact, one by one where it is not; the host uses "
         "tokens_champion_few for batches too short for tokens_champion "
         "(src/ops/tokens/champion.k). No kernel of the engine packs elements: every token counts.",
-    .elements = IRON_BIT(IRON_F32),
-    .usual = IRON_F32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_F32),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "density",
                .about = "the share of elements that are not 0",

@@ -415,15 +415,6 @@ static void run_phase(void *context, size_t panel) {
     }
 }
 
-static void run_panels(iron__thread_pool *pool, pass *p) {
-    for (p->turn = 0; p->turn == 0 || rows_of(p, p->turn - 1) > 0; p->turn++) {
-        iron__thread_pool_run(pool, p->division == TURNS ? run_turn : run_phase, p, p->tasks);
-        for (size_t panel = 1; panel < p->tasks; panel++)
-            add(p->problem->c.element, sums_of(p, p->turn, 0), sums_of(p, p->turn, panel),
-                rows_of(p, p->turn));
-    }
-}
-
 /* Of a strip's y: a partial sum beside it where there are many rows. */
 static size_t partial_bytes(const pass *p) {
     return p->is_single && p->problem->c.rows > SUM_ROWS * p->tasks ? whole_lines(p->row_bytes) : 0;
@@ -501,7 +492,13 @@ static void run_pass(const iron__cpu_work *work, pass *p) {
     p->scratch = work->scratch;
     p->y = work->output;
     if (p->division != STRIPS) {
-        run_panels(work->pool, p);
+        for (p->turn = 0; p->turn == 0 || rows_of(p, p->turn - 1) > 0; p->turn++) {
+            iron__thread_pool_run(work->pool, p->division == TURNS ? run_turn : run_phase, p,
+                                  p->tasks);
+            for (size_t panel = 1; panel < p->tasks; panel++)
+                add(p->problem->c.element, sums_of(p, p->turn, 0), sums_of(p, p->turn, panel),
+                    rows_of(p, p->turn));
+        }
     } else if (p->tasks == 1) {
         run_strip(p, 0);
     } else {

@@ -28,7 +28,7 @@
 #define ATAX_TILE         32    /* tiled, the transpose: side of a tile */
 #define ATAX_TILE_THREADS 256   /* and threads per tile */
 #define ATAX_SUM_COLS     32    /* the sum over partial answers: columns per group */
-#define ATAX_SUM_WAYS     16    /* and threads per column */
+#define ATAX_SUM_WAYS     32    /* and threads per column */
 #define ATAX_BLOCK        65536 /* bytes of constant memory */
 
 /*                            name, threads, groups, vectors, rows, slots */
@@ -52,10 +52,12 @@
 /* ring.cu: groups of one size, one per unit; 14 of a team's warps have columns. */
 #define ATAX_RING_THREADS  512
 #define ATAX_TEAM_THREADS  448
-#define ATAX_PACKETS       8     /* turns on their way between members, at least 2 * lag + 2 */
-#define ATAX_BARRIER_WORDS 64    /* of the barrier across groups; packets follow */
-#define ATAX_TWICE         32768 /* columns that a group adds at a time if A is read twice */
-#define ATAX_TWICE_GROUPS  2     /* per unit */
+#define ATAX_PACKETS       8    /* turns on their way between members, at least 2 * lag + 2 */
+#define ATAX_BARRIER_WORDS 64   /* of the barrier across groups; packets follow */
+#define ATAX_TWICE         8192 /* columns that a group adds at a time if A is read twice */
+#define ATAX_TWICE_LINE    32   /* a group's columns are a multiple of it */
+#define ATAX_TWICE_ROWS    4096 /* between two waits of all groups for each other */
+#define ATAX_TWICE_GROUPS  2    /* per unit */
 
 /* A thread has rows of `columns` columns, exactly or at most; warps of a group for f32 and f64. The
  * rows that it has at a time keep enough loads in flight. */
@@ -124,6 +126,8 @@ typedef struct atax_ring {
 /* Rows first ... first+count-1 of A, which has `cols` columns. */
 typedef struct atax_span {
     k_u64 first, count, cols;
+    k_u32 passing; /* of 16 rows: so many leave the last-level cache first */
+    k_u32 unused;
 } atax_span;
 
 #endif

@@ -672,85 +672,144 @@ K_DEVICE void ring_teams(const REAL *a, const REAL *x, REAL *y, REAL *partials, 
     }
 }
 
-/* The sum of row * x over columns begin ... end-1, for one thread. */
-template <typename REAL>
-K_DEVICE REAL ring_product(const REAL *row, const REAL *x, k_u64 begin, k_u64 end) {
-    const k_u32 LOADS = 8;
-    REAL sums[LOADS] = {};
+/* Adds row * x over columns begin ... end-1 to sums[], for one thread and ROWS rows. */
+template <typename REAL, int ROWS, int LOADS>
+K_DEVICE void twice_products(const REAL *a, const REAL *x, k_u64 cols, k_u64 begin, k_u64 end,
+                             REAL *sums) {
+    const k_u32 T = ATAX_RING_THREADS;
+    k_u64 j = begin + K_THREAD;
 
-    for (; begin + LOADS * ATAX_RING_THREADS <= end; begin += LOADS * ATAX_RING_THREADS)
+    for (; begin + LOADS * T <= end; begin += LOADS * T, j += LOADS * T) {
+        REAL v[ROWS][LOADS];
+
 #pragma unroll
-        for (k_u32 k = 0; k < LOADS; k++) {
-            k_u64 j = begin + k * ATAX_RING_THREADS + K_THREAD;
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int k = 0; k < LOADS; k++)
+                v[r][k] = __ldcs(a + r * cols + j + k * T);
+#pragma unroll
+        for (int k = 0; k < LOADS; k++) {
+            REAL its = x[j + k * T];
 
-            sums[k] = k_fma(__ldcs(row + j), x[j], sums[k]);
-        }
-    for (k_u64 j = begin + K_THREAD; j < end; j += ATAX_RING_THREADS)
-        sums[0] = k_fma(row[j], x[j], sums[0]);
-    return ((sums[0] + sums[1]) + (sums[2] + sums[3])) +
-           ((sums[4] + sums[5]) + (sums[6] + sums[7]));
-}
-
-/* Rows that no team can hold, two reads. Groups add pieces of ATAX_TWICE columns of a row, then the
- * pieces of rows, then tmp * row for their columns; they wait for each other in between. */
-template <typename REAL>
-K_DEVICE void ring_twice(const REAL *a, const REAL *x, REAL *y, REAL *partials, k_u32 *words,
-                         const atax_ring &s, REAL *shared) {
-    const k_u32 LOADS = 4, WARPS = ATAX_RING_THREADS / 32, BLOCK = LOADS * ATAX_RING_THREADS;
-    k_u64 pieces = (s.cols + ATAX_TWICE - 1) / ATAX_TWICE;
-    REAL *tmp = partials + s.rows * pieces;
-
-    for (k_u64 item = K_GROUP; item < s.rows * pieces; item += K_GROUPS) {
-        k_u64 begin = item % pieces * ATAX_TWICE, end = begin + ATAX_TWICE;
-        REAL sum = ring_product(a + item / pieces * s.cols, x, begin, end < s.cols ? end : s.cols);
-
-        sum = ring_rest<REAL, 1>(sum);
-        __syncthreads();
-        if (K_THREAD % 32 == 0)
-            shared[K_THREAD / 32] = sum;
-        __syncthreads();
-        if (K_THREAD < 32) {
-            sum = ring_rest<REAL, 1>(K_THREAD < WARPS ? shared[K_THREAD] : REAL(0));
-            if (K_THREAD == 0)
-                partials[item] = sum;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                sums[r] = k_fma(v[r][k], its, sums[r]);
         }
     }
-    together_wait(words);
-    for (k_u64 i = K_GROUP * (k_u64)WARPS + K_THREAD / 32; i < s.rows;
-         i += K_GROUPS * (k_u64)WARPS) {
+    for (; j < end; j += T) {
+        REAL its = x[j];
+
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            sums[r] = k_fma(a[r * cols + j], its, sums[r]);
+    }
+}
+
+/* ROWS rows of the group's columns begin ... end-1: their products with x are added to totals[]. */
+template <typename REAL, int ROWS>
+K_DEVICE void twice_rows(const REAL *a, const REAL *x, k_u64 cols, k_u64 begin, k_u64 end,
+                         REAL *totals, REAL *scratch) {
+    const k_u32 WARPS = ATAX_RING_THREADS / 32, PER_ROW = 32 / ROWS;
+    REAL sums[ROWS] = {}, v;
+
+    twice_products<REAL, ROWS, 64 / ROWS / (int)sizeof(REAL)>(a, x, cols, begin, end, sums);
+    v = ring_rest<REAL, ROWS>(ring_gather<REAL, ROWS>(sums, K_THREAD % 32));
+    if (K_THREAD % PER_ROW == 0)
+        scratch[K_THREAD % 32 / PER_ROW * WARPS + K_THREAD / 32] = v;
+    __syncthreads();
+    if (K_THREAD < ROWS) {
+        v = totals[K_THREAD];
+#pragma unroll
+        for (k_u32 k = 0; k < WARPS; k++)
+            v += scratch[K_THREAD * WARPS + k];
+        totals[K_THREAD] = v;
+    }
+    __syncthreads();
+}
+
+/* tmp[] of `rows` rows: what all groups have for each row, added. */
+template <typename REAL> K_DEVICE void twice_sum(const REAL *partials, k_u64 rows, REAL *tmp) {
+    for (k_u64 i = K_THREAD / 32; i < rows; i += ATAX_RING_THREADS / 32) {
         REAL sum = 0;
 
-#pragma unroll 4
-        for (k_u64 k = K_THREAD % 32; k < pieces; k += 32)
-            sum += __ldcg(partials + i * pieces + k);
+#pragma unroll 8
+        for (k_u32 k = K_THREAD % 32; k < K_GROUPS; k += 32)
+            sum += __ldcg(partials + i * K_GROUPS + k);
         sum = ring_rest<REAL, 1>(sum);
         if (K_THREAD % 32 == 0)
             tmp[i] = sum;
     }
-    together_wait(words);
-    for (k_u64 begin = K_GROUP * (k_u64)BLOCK; begin < s.cols; begin += K_GROUPS * (k_u64)BLOCK) {
+    __syncthreads();
+}
+
+/* Adds tmp * row to y for columns begin ... end-1, the last ones first: they may still be in the L2
+ * cache. */
+template <typename REAL>
+K_DEVICE void twice_columns(const REAL *a, const REAL *tmp, REAL *y, k_u64 rows, k_u64 cols,
+                            k_u64 begin, k_u64 end, bool is_first) {
+    const k_u32 T = ATAX_RING_THREADS, LOADS = 16 / sizeof(REAL);
+
+    for (k_u64 last = end; last > begin;) {
+        k_u64 first = last > begin + LOADS * T ? last - LOADS * T : begin, j = first + K_THREAD;
+        bool is_whole = last - first == LOADS * T;
         REAL sums[LOADS] = {};
-        const REAL *from = a + begin + K_THREAD;
-        bool is_whole = begin + BLOCK <= s.cols;
 
         if (is_whole) {
 #pragma unroll 4
-            for (k_u64 i = 0; i < s.rows; i++)
+            for (k_u64 i = rows; i-- > 0;)
 #pragma unroll
                 for (k_u32 k = 0; k < LOADS; k++)
-                    sums[k] = k_fma(__ldcg(tmp + i),
-                                    __ldcs(from + i * s.cols + k * ATAX_RING_THREADS), sums[k]);
+                    sums[k] = k_fma(tmp[i], __ldcs(a + i * cols + j + k * T), sums[k]);
         } else {
-            for (k_u64 i = 0; i < s.rows; i++)
-                for (k_u32 k = 0; k < LOADS; k++)
-                    if (begin + k * ATAX_RING_THREADS + K_THREAD < s.cols)
-                        sums[k] = k_fma(__ldcg(tmp + i), from[i * s.cols + k * ATAX_RING_THREADS],
-                                        sums[k]);
+            for (k_u64 i = rows; i-- > 0;)
+                for (k_u32 k = 0; k < LOADS && j + k * T < last; k++)
+                    sums[k] = k_fma(tmp[i], a[i * cols + j + k * T], sums[k]);
         }
 #pragma unroll
         for (k_u32 k = 0; k < LOADS; k++)
-            if (is_whole || begin + k * ATAX_RING_THREADS + K_THREAD < s.cols)
-                y[begin + k * ATAX_RING_THREADS + K_THREAD] = sums[k];
+            if (is_whole || j + k * T < last)
+                y[j + k * T] = is_first ? sums[k] : y[j + k * T] + sums[k];
+        last = first;
+    }
+}
+
+/* Rows that no team can hold, two reads. A group has some columns of all rows, ATAX_TWICE at a
+ * time, so that x comes from its cache for all rows but the first ones. Groups wait for each other,
+ * add what all have for each row, and read their columns again. A turn has ATAX_TWICE_ROWS rows;
+ * turns alternate between two halves of partials, because some groups still read the last one. */
+template <typename REAL>
+K_DEVICE void ring_twice(const REAL *a, const REAL *x, REAL *y, REAL *partials, k_u32 *words,
+                         const atax_ring &s, REAL *shared) {
+    const k_u32 T = ATAX_RING_THREADS, HALF = ATAX_TWICE_ROWS * K_GROUPS;
+    k_u64 blocks = (s.cols + ATAX_TWICE_LINE - 1) / ATAX_TWICE_LINE;
+    k_u64 begin = blocks * K_GROUP / K_GROUPS * ATAX_TWICE_LINE;
+    k_u64 end = blocks * (K_GROUP + 1) / K_GROUPS * ATAX_TWICE_LINE;
+    REAL *tmp = shared + T / 4; /* what comes before is scratch of twice_rows */
+
+    end = end < s.cols ? end : s.cols;
+    for (k_u64 done = 0; done < s.rows; done += ATAX_TWICE_ROWS, a += ATAX_TWICE_ROWS * s.cols) {
+        k_u64 rows = s.rows - done < ATAX_TWICE_ROWS ? s.rows - done : ATAX_TWICE_ROWS;
+        REAL *mine = partials + done / ATAX_TWICE_ROWS % 2 * HALF;
+
+        for (k_u64 i = K_THREAD; i < rows; i += T)
+            tmp[i] = 0;
+        __syncthreads();
+        for (k_u64 first = begin; first < end; first += ATAX_TWICE) {
+            k_u64 last = first + ATAX_TWICE < end ? first + ATAX_TWICE : end, i = 0;
+
+            for (; i + 8 <= rows; i += 8)
+                twice_rows<REAL, 8>(a + i * s.cols, x, s.cols, first, last, tmp + i, shared);
+            for (; i + 2 <= rows; i += 2)
+                twice_rows<REAL, 2>(a + i * s.cols, x, s.cols, first, last, tmp + i, shared);
+            for (; i < rows; i++)
+                twice_rows<REAL, 1>(a + i * s.cols, x, s.cols, first, last, tmp + i, shared);
+        }
+        for (k_u64 i = K_THREAD; i < rows; i += T)
+            mine[i * K_GROUPS + K_GROUP] = tmp[i];
+        together_wait(words);
+        twice_sum(mine, rows, tmp);
+        twice_columns(a, tmp, y, rows, s.cols, begin, end, done == 0);
+        __syncthreads();
     }
 }
 

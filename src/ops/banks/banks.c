@@ -32,16 +32,6 @@ static uint32_t block_of(uint32_t stride) {
 
 static uint64_t tiles_of(const iron__case *c) { return iron__kit_pieces(c->rows, BANKS_TILE); }
 
-/* All rounds over a tile in the order of the walk. The loop updates words in place: the word 32
- * steps ahead is not updated yet when it is read. The last words read copies of the first. */
-static void mix_tile(uint32_t tile[BANKS_TILE + BANKS_NEXT]) {
-    for (uint32_t round = 0; round < BANKS_ROUNDS; round++) {
-        memcpy(tile + BANKS_TILE, tile, BANKS_NEXT * sizeof *tile);
-        for (size_t i = 0; i < BANKS_TILE; i++)
-            tile[i] = BANKS_MIXED(tile[i], tile[i + BANKS_NEXT]);
-    }
-}
-
 static void compute_tile(void *context, size_t index) {
     const iron__op_problem *p = context;
     const uint32_t *line = (const uint32_t *)p->inputs[0].data + index * BANKS_TILE;
@@ -55,7 +45,13 @@ static void compute_tile(void *context, size_t index) {
 
         tile[i] = at < left ? line[at] : 0;
     }
-    mix_tile(tile);
+    /* The loop updates words in place: the word 32 steps ahead is not updated yet when it is read.
+     * The last words read copies of the first. */
+    for (uint32_t round = 0; round < BANKS_ROUNDS; round++) {
+        memcpy(tile + BANKS_TILE, tile, BANKS_NEXT * sizeof *tile);
+        for (size_t i = 0; i < BANKS_TILE; i++)
+            tile[i] = BANKS_MIXED(tile[i], tile[i + BANKS_NEXT]);
+    }
     for (uint32_t i = 0; i < BANKS_TILE; i++) {
         size_t at = BANKS_PLACE(i, stride, block);
 
@@ -71,9 +67,7 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-IRON_GPU_EMBEDDED(banks)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(banks);
+IRON_KIT_IMAGE(banks)
 
 static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
                        iron_error *err) {
@@ -144,9 +138,7 @@ const iron__op iron__op_banks = {
             "unused after 32: padding, which is simpler. transpose_raw in "
             "src/ops/transpose/transpose.cu "
             "swizzles 16 bytes at a time, which cp.async has put where a multiple of 16 is.",
-    .elements = IRON_BIT(IRON_U32),
-    .usual = IRON_U32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_U32),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "stride",
                .about = "distance in words between the accesses of neighbouring threads",

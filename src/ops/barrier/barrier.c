@@ -130,9 +130,7 @@ static void run_sums(const iron__cpu_work *work) {
     add_all(work->problem, work->row->is_single ? NULL : work->pool, work->output);
 }
 
-IRON_GPU_EMBEDDED(barrier)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(barrier);
+IRON_KIT_IMAGE(barrier)
 
 /* buffers[] of a work. */
 enum { PARTIALS = 0, ARRIVED = 1 };
@@ -335,9 +333,7 @@ const iron__op iron__op_barrier = {
             "src/ops/tokens/champion.k adds each group's sums by atomics; atax_sum in "
             "src/ops/atax/atax_real.k is a second launch. No kernel lets its last group finish: "
             "atomics add the sums, and no group needs to read the total.",
-    .elements = IRON_BIT(IRON_U32),
-    .usual = IRON_U32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_U32),
     .bound = IRON_BOUND_READ,
     IRON_AXES({.name = "reach",
                .about = "what is summed: each 1024 elements (block), or all elements (grid)",

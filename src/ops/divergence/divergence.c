@@ -124,9 +124,7 @@ static bool wants_alternating(const iron__contender *row, const iron__case *c) {
     return alternates(c);
 }
 
-IRON_GPU_EMBEDDED(divergence)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(divergence);
+IRON_KIT_IMAGE(divergence)
 
 /* Local memory of sorted: elements with gaps, and a small reserve. */
 #define LOCAL_BYTES (DIVERGENCE_CHUNK * 5u + DIVERGENCE_THREADS * 4u + 256u)
@@ -193,9 +191,7 @@ const iron__op iron__op_divergence = {
         "and what does not fill 16 bytes is processed at the edges, once per batch. The single "
         "pass in src/ops/atax/atax_real.k chooses between aligned and unaligned rows at compile "
         "time, not per element. No kernel of the engine needs to sort by path.",
-    .elements = IRON_BIT(IRON_U32),
-    .usual = IRON_U32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_U32),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "keys",
                .about = "which elements are odd: every second one, or random ones",

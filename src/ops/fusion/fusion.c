@@ -139,9 +139,7 @@ static size_t separate_scratch(const iron__op_problem *p, uint32_t threads) {
     return chain_of(&p->c)->between * (size_t)p->c.rows * sizeof(float);
 }
 
-IRON_GPU_EMBEDDED(fusion)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(fusion);
+IRON_KIT_IMAGE(fusion)
 
 /* Elements per group. */
 enum { SINGLES = FUSION_EACH * FUSION_THREADS, VECTORS = 4 * FUSION_QUADS * FUSION_THREADS };
@@ -257,9 +255,7 @@ const iron__op iron__op_fusion = {
     .used = "src/ops/tokens/champion.cu reduces a batch and applies it to the nodes in one launch; "
             "the atax_single_... kernels in src/ops/atax/atax_real.k compute both products while a "
             "row is in registers, so A x is never an array between two kernels.",
-    .elements = IRON_BIT(IRON_F32),
-    .usual = IRON_F32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_F32),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "chain",
                .about = "short: d = (a + b) s; long: six steps, d = clamp(((a + b) s + b) a) - b",

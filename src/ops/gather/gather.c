@@ -216,8 +216,7 @@ static void run_sorted(const iron__cpu_work *work) {
                           count_strips(work->problem, iron__thread_pool_threads(work->pool)));
 }
 
-IRON_GPU_EMBEDDED(gather)
-static const iron__gpu_image image = IRON_GPU_IMAGE(gather);
+IRON_KIT_IMAGE(gather)
 
 static uint64_t groups_of(const iron__gpu_work *work) {
     return iron__kit_pieces(work->c.rows, work->spec->block);
@@ -359,9 +358,7 @@ const iron__op iron__op_gather = {
         "memory before it walks through them, and the nearest points of a lattice are read-only "
         "lookups in a table that stays in the L1 cache. src/ops/tokens/champion.k reads in order "
         "and gathers nothing.",
-    .elements = IRON_BIT(IRON_U32),
-    .usual = IRON_U32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_U32),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "order",
                .about = "the order of the indices",

@@ -8,6 +8,9 @@
  *             real tokenizers give frequent tokens low numbers, so a value is its own rank
  *   one       a single value, chosen by the seed, but never 0
  *   sorted    all values equally often, in ascending order: element i is floor(i * bins / count)
+ *   skewed    nine of ten elements are one value as above, the others uniform: padded data
+ *
+ * or they are the user's (iron arena --data).
  *
  * Zipf's law is sampled by Walker's alias method in integers: bins cells of equal size, and cell k
  * is shared between value k and one other. An element takes a cell and a coin from one random
@@ -145,6 +148,13 @@ static void draw_sorted(const source *s, uint64_t first, uint32_t *to, size_t co
     }
 }
 
+static void draw_skewed(const source *s, uint64_t first, uint32_t *to, size_t count) {
+    draw_uniform(s, first, to, count);
+    for (size_t k = 0; k < count; k++) /* values come from the upper half of the bits */
+        if ((iron__data_bits(s->base, first + k) & 0x3FFu) < 922)
+            to[k] = s->one;
+}
+
 static void store(const source *s, size_t first, const uint32_t *from, size_t count) {
     if (s->c->element == IRON_U8)
         for (size_t k = 0; k < count; k++)
@@ -173,7 +183,7 @@ static void fill_piece(void *context, size_t begin, size_t end) {
 static iron_status fill_elements(iron__op_problem *problem, iron_error *err) {
     static void (*const draws[IRON_HISTOGRAM_DATA])(const source *, uint64_t, uint32_t *,
                                                     size_t) = {draw_uniform, draw_zipf, draw_one,
-                                                               draw_sorted};
+                                                               draw_sorted, draw_skewed};
     const iron__case *c = &problem->c;
     cell *cells = NULL;
     source s = {.c = c,
@@ -252,8 +262,12 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
 
     p->input_count = 1;
     p->output_bytes = iron__histogram_bins(&p->c) * sizeof(uint64_t);
-    IRON_TRY(iron__data_take(&p->inputs[0], "elements", bytes, err));
-    IRON_TRY(fill_elements(p, err));
+    if (p->c.data) {
+        IRON_TRY(iron__data_own(p, "elements", err));
+    } else {
+        IRON_TRY(iron__data_take(&p->inputs[0], "elements", bytes, err));
+        IRON_TRY(fill_elements(p, err));
+    }
     return compute_reference(p, err);
 }
 
@@ -477,18 +491,16 @@ const iron__op iron__op_histogram = {
         "\n"
         "Then memory is the limit again, and with it the bytes in flight: 16-byte loads, several "
         "at a time. With many bins the question is another one: does a table fit at all? Tokens "
-        "of a large vocabulary need all local memory of a unit and counters of 16 or 8 bits, "
+        "of a large vocabulary need all local memory of a unit and counters of 16, 8 or 4 bits, "
         "whose overflows must be prevented or found. Race all values of `data`: a contender that "
-        "is fast "
-        "on uniform data only is a trap.",
+        "is fast on uniform data only is a trap.",
     .traffic =
         "All contenders read the data once. They differ in atomic additions: one per element in "
         "device memory (global-atomic), or one per element in local memory plus one per bin and "
         "group in device memory. Counters in device memory have 8 bytes, tables in local memory 4 "
-        "bytes per bin and copy, packed ones 2, mixed ones 2 or 1. Mixed tables are stored once "
-        "per "
-        "group and added by a second kernel, as are copies of the counters of values that do not "
-        "fit there.",
+        "bytes per bin and copy, packed ones 2, mixed ones 2, 1 or a half. Mixed tables are stored "
+        "once per group and added by a second kernel, as are copies of the counters of values that "
+        "do not fit there.",
     .unless =
         "Each group must clear its tables and write them back once: if the data are not much "
         "longer than tables times groups, or if the bins do not fit local memory, adding in place "
@@ -500,12 +512,13 @@ const iron__op iron__op_histogram = {
     .elements = IRON_BIT(IRON_U8) | IRON_BIT(IRON_U16) | IRON_BIT(IRON_U32),
     .usual = IRON_U8,
     .is_line = true,
+    .takes_data = true,
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
     .is_resident = true,
     IRON_AXES({.name = "data",
                .about = "the distribution and order of the values",
-               IRON_WORDS("uniform", "zipf", "one", "sorted")}),
+               IRON_WORDS("uniform", "zipf", "one", "sorted", "skewed")}),
     .param_at = param_at,
     .baselines = {"plain", "shared"},
     IRON_LINE_SIZES(20, 28, 32),

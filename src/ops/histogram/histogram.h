@@ -17,6 +17,7 @@ typedef enum iron__histogram_data {
     IRON_HISTOGRAM_ZIPF,
     IRON_HISTOGRAM_ONE,
     IRON_HISTOGRAM_SORTED,
+    IRON_HISTOGRAM_SKEWED,
     IRON_HISTOGRAM_DATA
 } iron__histogram_data;
 

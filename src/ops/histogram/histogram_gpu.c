@@ -33,7 +33,7 @@ typedef struct plan {
     uint32_t groups;    /* per unit */
     uint32_t loads;     /* of 16 bytes that a thread has in flight; 0: element by element */
     size_t local_bytes;
-    uint32_t copies, wide, held; /* for the kernel: see histogram_span; held: 0 if not mixed */
+    uint32_t copies, wide, narrow, held; /* see histogram_span; held: 0 if not mixed */
 } plan;
 
 /* Fills *out for a device and a case. out->kernel and out->loads are the row's; if the kernel is
@@ -124,21 +124,35 @@ static iron_status plan_packed(const iron__gpu_info *info, const iron__case *c, 
     return check_fit(info, c, out, err);
 }
 
+static size_t room_in(uint64_t local_bytes) {
+    const size_t control = HISTOGRAM_CONTROL * sizeof(k_u32);
+
+    return local_bytes > control ? (local_bytes - control) / QUAD * QUAD : 0;
+}
+
+/* Do 4-bit counters give all bins a place in that much local memory? */
+static bool is_tiny(uint64_t bins, uint64_t room) {
+    return bins + HISTOGRAM_WIDE_LEAST > room_in(HISTOGRAM_LOCAL_LEAN) &&
+           bins + HISTOGRAM_TINY_OTHERS + (uint64_t)2 * HISTOGRAM_WIDE_LEAST <= 2 * room;
+}
+
 /* The tables of all groups, and the copies of far counters, on any device. */
 static uint64_t mixed_bytes(const iron__case *c, size_t buffer) {
     uint64_t bins = iron__histogram_bins(c), far = bins * sizeof(k_u64);
 
     if (buffer == 0)
-        return HISTOGRAM_MIXED_GROUPS * least_of(2 * bins + QUAD, HISTOGRAM_LOCAL_MOST);
+        return HISTOGRAM_MIXED_GROUPS *
+               least_of(2 * bins + QUAD, is_tiny(bins, HISTOGRAM_LOCAL_MOST)
+                                             ? HISTOGRAM_LOCAL_MOST + bins / 2
+                                             : HISTOGRAM_LOCAL_MOST);
     return buffer == 1 ? least_of(HISTOGRAM_FAR_COPIES * far,
                                   far > HISTOGRAM_FAR_BYTES ? far : HISTOGRAM_FAR_BYTES)
                        : 0;
 }
 
-static size_t room_in(uint64_t local_bytes) {
-    const size_t control = HISTOGRAM_CONTROL * sizeof(k_u32);
-
-    return local_bytes > control ? (local_bytes - control) / QUAD * QUAD : 0;
+/* histogram_quads() of histogram.k. */
+static size_t mixed_quads(uint64_t wide, uint64_t narrow, uint64_t held) {
+    return iron__kit_pieces(2 * wide + narrow + held, (size_t)2 * QUAD);
 }
 
 /* Bytes of counters: all that fit, or what leaves the unit's cache large enough for the loads in
@@ -147,10 +161,12 @@ static size_t mixed_room(const iron__gpu_info *info, uint32_t bins) {
     size_t room = room_in(least_of(info->local_bytes_max, HISTOGRAM_LOCAL_MOST));
     size_t lean = room_in(HISTOGRAM_LOCAL_LEAN);
 
-    return room > lean && bins + HISTOGRAM_WIDE_LEAST <= lean ? lean : room;
+    return room > lean && (bins + HISTOGRAM_WIDE_LEAST <= lean || is_tiny(bins, lean)) ? lean
+                                                                                       : room;
 }
 
-/* As many wide counters as possible with a counter for each bin, or as few as pay. */
+/* As many wide counters as possible with a counter for each bin, or as few as pay. If not all bins
+ * fit that way, as few 4-bit counters as needed; if that is too many, some values are far. */
 static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, plan *out,
                               iron_error *err) {
     uint32_t bins = iron__histogram_bins(c), room = (uint32_t)mixed_room(info, bins);
@@ -162,13 +178,21 @@ static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, p
                  info->name, info->local_bytes_max);
     out->held = (uint32_t)least_of(bins, room - least);
     out->wide = (uint32_t)least_of(bins + 7, room - out->held) / 8 * 8;
+    out->narrow = out->held;
     out->kernel = out->held < bins ? "histogram_mixed_part" : "histogram_mixed";
+    if (out->held < bins && c->element == IRON_U32 && is_tiny(bins, room)) {
+        out->held = bins;
+        out->narrow = (uint32_t)least_of(2 * (uint64_t)(room - out->wide) - bins,
+                                         bins - HISTOGRAM_TINY_LEAST);
+        out->narrow = (out->narrow + out->wide) / 16 * 16 - out->wide;
+        out->kernel = "histogram_mixed_tiny";
+    }
     out->threads = HISTOGRAM_MIXED_THREADS;
     out->loads = HISTOGRAM_MIXED_LOADS;
-    out->local_bytes = (size_t)(out->wide + out->held + QUAD - 1) / QUAD * QUAD +
-                       HISTOGRAM_CONTROL * sizeof(k_u32);
+    out->local_bytes =
+        QUAD * mixed_quads(out->wide, out->narrow, out->held) + HISTOGRAM_CONTROL * sizeof(k_u32);
     out->groups = 1;
-    far = bins - out->held;
+    far = bins - out->narrow;
     out->copies = far == 0 ? 1
                            : (uint32_t)least_of(mixed_bytes(c, 1) / ((uint64_t)far * sizeof(k_u64)),
                                                 HISTOGRAM_FAR_COPIES);
@@ -218,7 +242,7 @@ static iron_status plan_champion(const iron__gpu_info *info, const iron__case *c
     return plan_mixed(info, c, out, err);
 }
 
-_Static_assert(sizeof(histogram_span) == 24, "kernels see the same layout");
+_Static_assert(sizeof(histogram_span) == 32, "kernels see the same layout");
 
 /* Maximum of elements per group: counters in local memory have 32 bits. */
 #define GROUP_MAX (UINT64_C(1) << 31)
@@ -234,8 +258,8 @@ typedef struct style {
     uint32_t loads;
 } style;
 
-/* params[] of a work: groups and copies, wide and held share one. */
-enum { PARAM_THREADS, PARAM_GROUPS, PARAM_LOCAL_BYTES, PARAM_COUNTERS };
+/* params[] of a work; groups and copies share one, and so do wide and narrow. */
+enum { PARAM_GROUP, PARAM_GROUPS, PARAM_COUNTERS, PARAM_HELD };
 
 static uint32_t group_count(const iron__gpu_work *work, const plan *p) {
     size_t element = iron__element_bytes(work->c.element);
@@ -257,10 +281,10 @@ static iron_status set_up(iron__gpu_work *work, iron_error *err) {
 
     IRON_TRY(s->make_plan(info, &work->c, &p, err));
     IRON_TRY(iron__needs_threads(work->device, p.threads, err));
-    work->params[PARAM_THREADS] = p.threads;
+    work->params[PARAM_GROUP] = (uint64_t)p.local_bytes << 32 | p.threads;
     work->params[PARAM_GROUPS] = (uint64_t)p.copies << 32 | group_count(work, &p);
-    work->params[PARAM_LOCAL_BYTES] = p.local_bytes;
-    work->params[PARAM_COUNTERS] = (uint64_t)p.wide << 32 | p.held;
+    work->params[PARAM_COUNTERS] = (uint64_t)p.wide << 32 | p.narrow;
+    work->params[PARAM_HELD] = p.held;
     snprintf(name, sizeof name, "%s_%s", p.kernel, iron__element_name(work->c.element));
     IRON_TRY(iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[0], err));
     if (p.held)
@@ -273,9 +297,11 @@ static iron_status set_up(iron__gpu_work *work, iron_error *err) {
 static iron_status add_tables(iron__gpu_work *work, const iron__gpu_data *data,
                               const histogram_span *span, uint32_t groups, iron__gpu_queue *queue,
                               iron_error *err) {
-    uint64_t quads = iron__kit_pieces((uint64_t)span->wide + span->held, QUAD);
-    uint64_t pieces = iron__kit_pieces(quads, HISTOGRAM_SMALL_THREADS / HISTOGRAM_TABLE_PARTS) +
-                      iron__kit_pieces(span->bins - span->held, HISTOGRAM_SMALL_THREADS);
+    const size_t each = HISTOGRAM_SMALL_THREADS / HISTOGRAM_TABLE_PARTS; /* quads or tiny words */
+    uint64_t quads = iron__kit_pieces((uint64_t)span->wide + span->narrow, QUAD);
+    uint64_t tiny = mixed_quads(span->wide, span->narrow, span->held) - quads;
+    uint64_t pieces = iron__kit_pieces(quads, each) + iron__kit_pieces(4 * tiny, each) +
+                      iron__kit_pieces(span->bins - span->narrow, HISTOGRAM_SMALL_THREADS);
 
     return IRON_KIT_LAUNCH(queue, err, work->kernels[1], pieces, HISTOGRAM_SMALL_THREADS,
                            IRON_GPU_BUFFER(work->buffers[0]), IRON_GPU_BUFFER(work->buffers[1]),
@@ -291,21 +317,22 @@ static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__g
                            .bins = iron__histogram_bins(&work->c),
                            .copies = (uint32_t)(work->params[PARAM_GROUPS] >> 32),
                            .wide = (uint32_t)(work->params[PARAM_COUNTERS] >> 32),
-                           .held = (uint32_t)work->params[PARAM_COUNTERS]};
+                           .narrow = (uint32_t)work->params[PARAM_COUNTERS],
+                           .held = (uint32_t)work->params[PARAM_HELD]};
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
                                   IRON_GPU_VALUE(span), IRON_GPU_BUFFER(work->buffers[0]),
                                   IRON_GPU_BUFFER(work->buffers[1])};
     const iron__gpu_launch launch = {.kernel = work->kernels[0],
                                      .groups = {groups},
-                                     .threads = {(uint32_t)work->params[PARAM_THREADS]},
+                                     .threads = {(uint32_t)work->params[PARAM_GROUP]},
                                      .args = args,
                                      .arg_count = is_mixed ? 5 : 3,
-                                     .local_bytes = (size_t)work->params[PARAM_LOCAL_BYTES]};
+                                     .local_bytes = work->params[PARAM_GROUP] >> 32};
 
     IRON_TRY(iron__gpu_clear(queue, data->output, 0, span.bins * sizeof(k_u64), err));
-    if (is_mixed && span.held < span.bins)
+    if (is_mixed && span.narrow < span.bins)
         IRON_TRY(iron__gpu_clear(queue, work->buffers[1], 0,
-                                 (size_t)(span.bins - span.held) * span.copies * sizeof(k_u64),
+                                 (size_t)(span.bins - span.narrow) * span.copies * sizeof(k_u64),
                                  err));
     IRON_TRY(iron__gpu_run(queue, &launch, err));
     return is_mixed ? add_tables(work, data, &span, groups, queue, err) : IRON_OK;
@@ -368,7 +395,8 @@ const iron__contender iron__histogram_gpu_rows[IRON_HISTOGRAM_GPU_ROWS] = {
     {"packed", "two counters per word, checked so that none overflows: twice as many bins fit",
      "vector-loads", ON_GPU("histogram_packed", plan_packed, 0), .elements = U16 | U32},
     {"mixed",
-     "two or four counters per word, added without checks: their sum betrays an overflow, and what "
+     "two, four or eight counters per word, added without checks: their sum betrays an overflow, "
+     "and what "
      "overflowed is counted again",
      "packed", MIXED(plan_mixed), .elements = U16 | U32},
     {"champion",

@@ -59,7 +59,7 @@
 #define HISTOGRAM_EPOCH_MOST    786432 /* elements */
 #define HISTOGRAM_WIDE_LEAST    2048u  /* 16-bit counters if not all values are held */
 #define HISTOGRAM_ROOM_LEAST    4096u  /* bytes of counters that pay */
-#define HISTOGRAM_CONTROL       (66u + HISTOGRAM_MIXED_THREADS) /* words behind the counters */
+#define HISTOGRAM_CONTROL       (67u + HISTOGRAM_MIXED_THREADS) /* words behind the counters */
 
 /* Counters of at least this are moved at the end of an epoch. In the first three epochs, of 1, 4
  * and 16 turns, they are also listed, and the limits are lower: START times 1, 4, 16 (wide) and
@@ -69,6 +69,13 @@
 #define HISTOGRAM_NARROW_FULL  128u
 #define HISTOGRAM_WIDE_START   256u
 #define HISTOGRAM_NARROW_START 8u
+
+/* The least frequent values have 4-bit counters if all bins fit with them and enough of the others
+ * have 8 bits. They are added to bytes in device memory at the end of each epoch, and never listed.
+ * At least TINY_LEAST: so many that the sample shows how often they occur. */
+#define HISTOGRAM_NEVER_TINY  0x10000u /* in the sample: one of them is frequent */
+#define HISTOGRAM_TINY_LEAST  16384u
+#define HISTOGRAM_TINY_OTHERS 65536u /* least values with more bits */
 
 /* The list after an epoch that was counted again: values with more than 1 / AGAIN_SHARE of it.
  * Words of narrow values with 1 / OFTEN_SHARE are drained often. */
@@ -101,7 +108,9 @@ typedef struct histogram_span {
     k_u32 bins;   /* values are below it */
     k_u32 copies; /* shared-replicated: tables per group; mixed: copies of the far counters */
     k_u32 wide;   /* mixed: 16-bit counters, a multiple of 8; packed: words of two counters */
-    k_u32 held;   /* mixed: values with a counter in local memory; may be less than `wide` */
+    k_u32 narrow; /* mixed: where 8-bit counters end, may be less than `wide`; 4-bit ones follow */
+    k_u32 held;   /* mixed: values with a counter in local memory */
+    k_u32 unused;
 } histogram_span;
 
 #endif

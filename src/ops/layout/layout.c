@@ -202,9 +202,7 @@ static void prepare(const iron__cpu_work *work) {
     iron__data_pieces(work->pool, count, convert_piece, &m);
 }
 
-IRON_GPU_EMBEDDED(layout)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(layout);
+IRON_KIT_IMAGE(layout)
 
 /* The kernels of a row. ALL_ANY, if present, is for counts that are not a multiple of a vector. */
 enum { ALL, ONE, DERIVE, ALL_ANY };
@@ -344,9 +342,7 @@ const iron__op iron__op_layout = {
     .used = "Nodes are stored as one array per field: accumulators, potentials and activations are "
             "separate arrays in iron__nodes (src/core/nodes.h), and the kernel tokens_apply_one in "
             "src/ops/tokens/apply.k works on them. Tokens and matrices have one field only.",
-    .elements = IRON_BIT(IRON_F32),
-    .usual = IRON_F32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_F32),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "fields",
                .about = "what a step touches: all six fields or only x",

@@ -32,8 +32,7 @@ static uint32_t expected(const iron__op_problem *problem, size_t i) {
     return mix(((const uint32_t *)problem->inputs[0].data)[i]);
 }
 
-IRON_GPU_EMBEDDED(occupancy)
-static const iron__gpu_image image = IRON_GPU_IMAGE(occupancy);
+IRON_KIT_IMAGE(occupancy)
 
 #define KIB UINT64_C(1024)
 
@@ -189,9 +188,7 @@ const iron__op iron__op_occupancy = {
             "threads as fit. The single pass in src/ops/atax/atax_real.k does the opposite: "
             "K_KERNEL_DENSE asks for few groups per unit, whose threads hold rows of the matrix in "
             "registers.",
-    .elements = IRON_BIT(IRON_U32),
-    .usual = IRON_U32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_U32),
     .bound = IRON_BOUND_COPY,
     .baselines = {"threads-256", "threads-256"},
     IRON_LINE_SIZES(24, 26, 28),

@@ -87,8 +87,7 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
     return false;
 }
 
-IRON_GPU_EMBEDDED(residency)
-static const iron__gpu_image image = IRON_GPU_IMAGE(residency);
+IRON_KIT_IMAGE(residency)
 
 /* How a contender uses the cache: a launcher's own. */
 typedef struct cache_use {
@@ -269,9 +268,7 @@ const iron__op iron__op_residency = {
         "aside: what iron's kernels read again fits registers or local memory "
         "(src/ops/tokens/champion.k, apply.k), and a library should not take cache away from its "
         "caller.",
-    .elements = IRON_BIT(IRON_U32),
-    .usual = IRON_U32,
-    IRON_LINE_OP,
+    IRON_LINE_OP(IRON_U32),
     .bound = IRON_BOUND_READ,
     .is_never_cold = true,
     IRON_AXES({.name = "table",

@@ -82,20 +82,6 @@ static iron_status accept(const iron__case *c, iron_error *err) {
 
 #define OUTSIDE_EVERY UINT64_C(999983)
 
-static void generate(void *context, size_t begin, size_t end) {
-    const iron__op_problem *p = context;
-
-    (void)iron_generate(p->c.seed, p->c.vocab, begin, (uint32_t *)p->inputs[0].data + begin,
-                        end - begin, NULL);
-}
-
-static void place_outside_tokens(const iron__op_problem *p) {
-    uint32_t *tokens = p->inputs[0].data;
-
-    for (uint64_t k = p->c.rows / 2; k < p->c.rows; k += OUTSIDE_EVERY)
-        tokens[k] = p->c.vocab + (uint32_t)(k % p->c.vocab);
-}
-
 /* Token by token, not by any of the rows in the race. */
 static iron__token_stats right_stats(const iron__op_problem *p) {
     const uint32_t *tokens = p->inputs[0].data;
@@ -131,16 +117,17 @@ static seal_answer right_answer(const iron__op_problem *p, const iron__divisor *
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
     seal_problem *own;
+    uint32_t *tokens;
 
     p->own = own = iron__allocate(iron__allocator_default(), 1, sizeof *own, "a problem", err);
     if (!own)
         return IRON_E_NOMEM;
     own->divisor = iron__divisor_make(p->c.vocab);
     p->output_bytes = sizeof(seal_answer);
-    p->input_count = 1;
-    IRON_TRY(iron__data_take(&p->inputs[0], "tokens", (size_t)p->c.op->useful_bytes(&p->c), err));
-    iron__data_pieces(p->pool, (size_t)p->c.rows, generate, p);
-    place_outside_tokens(p);
+    IRON_TRY(iron__tokens_generate(p, err));
+    tokens = p->inputs[0].data;
+    for (uint64_t k = p->c.rows / 2; !p->c.data && k < p->c.rows; k += OUTSIDE_EVERY)
+        tokens[k] = p->c.vocab + (uint32_t)(k % p->c.vocab);
     own->expected = right_answer(p, &own->divisor);
     return IRON_OK;
 }
@@ -249,12 +236,6 @@ static void take_rest(const reading *r, outcome *to) {
         add_contribution(r, first, count, to);
 }
 
-static void merge(outcome *to, const outcome *from) {
-    to->words = iron__seal_merge(to->words, from->words);
-    to->stats = iron__token_stats_merge(to->stats, from->stats);
-    to->contribution = iron__contribution_merge(to->contribution, from->contribution);
-}
-
 static size_t runs_of(const iron__case *c) {
     return ((size_t)c->rows / 4 * 4 + IRON_TOKENS_RUN - 1) / IRON_TOKENS_RUN;
 }
@@ -283,8 +264,11 @@ static void run(const iron__cpu_work *w) {
     else
         for (size_t k = 0; k < runs; k++)
             take_run(&r, k);
-    for (size_t k = 0; k < runs; k++)
-        merge(&all, &r.runs[k]);
+    for (size_t k = 0; k < runs; k++) {
+        all.words = iron__seal_merge(all.words, r.runs[k].words);
+        all.stats = iron__token_stats_merge(all.stats, r.runs[k].stats);
+        all.contribution = iron__contribution_merge(all.contribution, r.runs[k].contribution);
+    }
     take_rest(&r, &all);
     *(seal_answer *)w->output = answer_of(all.words, all.stats, all.contribution);
 }
@@ -292,34 +276,32 @@ static void run(const iron__cpu_work *w) {
 /* The difference between the two rows. */
 static const uint32_t one_read = 0, two_reads = IRON_TOKENS_TWO_READS;
 
-static uint32_t outputs_of(const iron__contender *row, const iron__case *c) {
-    return IRON_TOKENS_SEAL | *(const uint32_t *)row->own |
-           (has_stats(c) ? (uint32_t)IRON_TOKENS_STATS : 0) |
-           (has_contribution(c) ? 0 : (uint32_t)IRON_TOKENS_SEAL_ONLY);
-}
-
 /* One node, which is not part of the answer. */
 static iron_status set_up(iron__gpu_work *work, iron_error *err) {
-    iron__tokens_contender *t = (iron__tokens_contender *)work;
     const iron_allocator *a = iron__allocator_default();
-    const iron__case *c = &t->problem->c;
-    iron__tokens_gpu_config config = {.row = iron__tokens_gpu_row_find("champion"),
-                                      .allocator = a,
-                                      .batch = c->rows,
-                                      .nodes = 1,
-                                      .vocab = c->vocab,
-                                      .outputs = outputs_of(&t->row, c),
-                                      .last = c->vocab - 1,
-                                      .by_batch = true};
+    const iron__case *c = &work->c;
+    iron__tokens_contender *t;
+    iron__tokens_gpu_config config = {
+        .row = iron__tokens_gpu_row_find("champion"),
+        .allocator = a,
+        .batch = c->rows,
+        .nodes = 1,
+        .vocab = c->vocab,
+        .outputs = IRON_TOKENS_SEAL | *(const uint32_t *)work->row.own |
+                   (has_stats(c) ? (uint32_t)IRON_TOKENS_STATS : 0) |
+                   (has_contribution(c) ? 0 : (uint32_t)IRON_TOKENS_SEAL_ONLY),
+        .last = c->vocab - 1,
+        .by_batch = true};
 
+    IRON_TRY(iron__tokens_contender_init(work, &t, err));
     IRON_TRY(iron_lattice_create(NULL, 0, &t->lattice, err));
     IRON_TRY(iron__nodes_init(&t->nodes, 1, t->lattice, NULL, a, err));
     config.lattice = t->lattice;
-    return iron__tokens_gpu_create(t->device, &config, &t->tokens, err);
+    return iron__tokens_gpu_create(work->device, &config, &t->tokens, err);
 }
 
 static iron_status reset(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err) {
-    iron__tokens_contender *c = (iron__tokens_contender *)work;
+    iron__tokens_contender *c = work->own;
     iron__quads_total empty = {.stats = iron__token_stats_neutral()};
 
     IRON_TRY(
@@ -329,14 +311,14 @@ static iron_status reset(iron__gpu_work *work, iron__gpu_queue *queue, iron_erro
 
 static iron_status fetch(iron__gpu_work *work, iron__gpu_queue *queue, void *output,
                          iron_error *err) {
-    iron__tokens_contender *c = (iron__tokens_contender *)work;
+    iron__tokens_contender *c = work->own;
     iron__contribution closed = iron__contribution_neutral();
     iron__quads_total total;
 
-    if (has_contribution(&c->problem->c))
+    if (has_contribution(&work->c))
         IRON_TRY(iron__tokens_gpu_fetch(c->tokens, queue, &c->nodes, &closed, err));
     IRON_TRY(iron__tokens_gpu_seal_fetch(c->tokens, queue, &total, err));
-    if (!has_stats(&c->problem->c))
+    if (!has_stats(&work->c))
         total.stats = iron__token_stats_neutral();
     *(seal_answer *)output = answer_of(iron__seal_total(&total.seal), total.stats, closed);
     return IRON_OK;
@@ -408,6 +390,7 @@ const iron__op iron__op_seal = {
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
     .is_line = true,
+    .takes_data = true,
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
     IRON_AXES(
@@ -417,8 +400,8 @@ const iron__op iron__op_seal = {
          IRON_WORDS("seal-stats", "all", "seal")}),
     .baselines = {"reference", "champion"},
     IRON_LINE_SIZES(20, 26, 31),
-    .usual_size = iron__tokens_usual_size,
-    .useful_bytes = iron__tokens_useful_bytes,
+    .usual_log2 = {{26, 40}, {28, 40}},
+    .bytes_each = sizeof(uint32_t),
     .operations = operations,
     .accept = accept,
     .make = iron__data_make,

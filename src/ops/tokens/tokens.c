@@ -17,7 +17,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NODES       4096u
@@ -42,23 +41,11 @@ typedef struct tokens_problem {
     tokens_answer *expected;
 } tokens_problem;
 
-void iron__tokens_usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element,
-                             uint64_t *rows, uint64_t *cols) {
-    *rows = iron__line_usual(UINT64_C(1) << (has_gpu ? 28 : 26), IRON_TOKENS_ROWS_MAX,
-                             iron__element_bytes(element), cache_bytes);
-    *cols = 1;
-}
-
-uint64_t iron__tokens_useful_bytes(const iron__case *c) { return c->rows * sizeof(uint32_t); }
-
 iron_status iron__tokens_accept_vocab(const iron__case *c, iron_error *err) {
     IRON_FAIL_IF(c->vocab < 2 || c->vocab > UINT32_C(1) << 31, err, IRON_E_ARG,
                  "vocab is %" PRIu32 "; it must be 2 to 2147483648", c->vocab);
     return IRON_OK;
 }
-
-/* Hash, addition, XOR, remainder, sum: five. */
-static double operations(const iron__case *c) { return 5.0 * (double)c->rows; }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
     uint64_t most = IRON_TOKENS_ROWS_MAX;
@@ -140,47 +127,47 @@ static void answer_with(const iron__op_problem *p, iron__contribution c, tokens_
     put_contribution(answer, c);
 }
 
-/* Fills one run of the tokens with its part of the generator's stream. */
-static void generate_run(void *context, size_t index) {
-    iron__op_problem *p = context;
-    uint64_t first = (uint64_t)index * IRON_TOKENS_RUN, left = p->c.rows - first;
+static void generate(void *context, size_t begin, size_t end) {
+    const iron__op_problem *p = context;
 
-    (void)iron_generate(p->c.seed, p->c.vocab, first, (uint32_t *)p->inputs[0].data + first,
-                        (size_t)(left < IRON_TOKENS_RUN ? left : IRON_TOKENS_RUN), NULL);
+    (void)iron_generate(p->c.seed, p->c.vocab, begin, (uint32_t *)p->inputs[0].data + begin,
+                        end - begin, NULL);
 }
 
-/* The reference: token by token, with %. */
-static iron_status find_answer(iron__op_problem *p, iron_error *err) {
-    reduction r = {iron__tokens_variant_find("scalar"), p, NULL};
-    tokens_problem *own = p->own;
-
-    r.runs = iron__allocate(iron__allocator_default(), runs_of(&p->c), sizeof *r.runs, "runs", err);
-    if (!r.runs)
-        return IRON_E_NOMEM;
-    answer_with(p, reduce_batch(&r, p->pool), own->expected);
-    iron__release(iron__allocator_default(), r.runs);
+iron_status iron__tokens_generate(iron__op_problem *p, iron_error *err) {
+    if (p->c.data)
+        return iron__data_own(p, "tokens", err);
+    p->input_count = 1;
+    IRON_TRY(iron__data_take(&p->inputs[0], "tokens", (size_t)p->c.rows * sizeof(uint32_t), err));
+    iron__data_pieces(p->pool, (size_t)p->c.rows, generate, p);
     return IRON_OK;
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
     const iron_allocator *allocator = iron__allocator_default();
     tokens_problem *own;
+    reduction r;
 
     p->own = own = iron__allocate(allocator, 1, sizeof *own, "a problem", err);
     if (!own)
         return IRON_E_NOMEM;
     p->output_bytes = sizeof(tokens_answer);
-    p->input_count = 1;
     own->divisor = iron__divisor_make(p->c.vocab);
     IRON_TRY(iron_lattice_create(NULL, 0, &own->lattice, err));
     IRON_TRY(iron__nodes_init(&own->start, NODES, own->lattice, NULL, allocator, err));
     own->expected = iron__allocate(allocator, 1, sizeof *own->expected, "an answer", err);
     if (!own->expected)
         return IRON_E_NOMEM;
-    IRON_TRY(
-        iron__data_take(&p->inputs[0], "tokens", (size_t)iron__tokens_useful_bytes(&p->c), err));
-    iron__thread_pool_run(p->pool, generate_run, p, runs_of(&p->c));
-    return find_answer(p, err);
+    IRON_TRY(iron__tokens_generate(p, err));
+    /* The reference: token by token, with %. */
+    r = (reduction){iron__tokens_variant_find("scalar"), p, NULL};
+    own = p->own;
+    r.runs = iron__allocate(iron__allocator_default(), runs_of(&p->c), sizeof *r.runs, "runs", err);
+    if (!r.runs)
+        return IRON_E_NOMEM;
+    answer_with(p, reduce_batch(&r, p->pool), own->expected);
+    iron__release(iron__allocator_default(), r.runs);
+    return IRON_OK;
 }
 
 static void unmake(iron__op_problem *p) {
@@ -192,23 +179,6 @@ static void unmake(iron__op_problem *p) {
         iron__release(iron__allocator_default(), own->expected);
     }
     iron__data_unmake(p);
-}
-
-static bool check_nodes(const tokens_answer *got, const tokens_answer *want, char *text,
-                        size_t size) {
-    for (size_t j = 0; j < NODES; j++) {
-        if (got->xor_accumulators[j] != want->xor_accumulators[j]) {
-            snprintf(text, size, "accumulator %zu is %" PRIu32 ", should be %" PRIu32, j,
-                     got->xor_accumulators[j], want->xor_accumulators[j]);
-            return false;
-        }
-        if (iron__data_word_of(got->potentials[j]) != iron__data_word_of(want->potentials[j])) {
-            snprintf(text, size, "potential %zu is %.9g, should be %.9g", j,
-                     (double)got->potentials[j], (double)want->potentials[j]);
-            return false;
-        }
-    }
-    return true;
 }
 
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
@@ -226,7 +196,19 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
         snprintf(text, size, "%" PRIu64 " tokens, should be %" PRIu64, got->count, want->count);
         return false;
     }
-    return check_nodes(got, want, text, size);
+    for (size_t j = 0; j < NODES; j++) {
+        if (got->xor_accumulators[j] != want->xor_accumulators[j]) {
+            snprintf(text, size, "accumulator %zu is %" PRIu32 ", should be %" PRIu32, j,
+                     got->xor_accumulators[j], want->xor_accumulators[j]);
+            return false;
+        }
+        if (iron__data_word_of(got->potentials[j]) != iron__data_word_of(want->potentials[j])) {
+            snprintf(text, size, "potential %zu is %.9g, should be %.9g", j,
+                     (double)got->potentials[j], (double)want->potentials[j]);
+            return false;
+        }
+    }
+    return true;
 }
 
 static size_t scratch_bytes(const iron__op_problem *p, uint32_t threads) {
@@ -286,83 +268,67 @@ static double cpu_seconds(const iron__contender *row, const iron__case *c,
     return (double)c->rows * NODES / PAIRS_PER_SECOND / threads;
 }
 
-void iron__tokens_contender_destroy(iron__gpu_work *work) {
-    iron__tokens_contender *c = (iron__tokens_contender *)work;
+iron_status iron__tokens_contender_init(iron__gpu_work *work, iron__tokens_contender **out,
+                                        iron_error *err) {
+    work->own = *out =
+        iron__allocate(iron__allocator_default(), 1, sizeof **out, "a contender", err);
+    return *out ? iron__gpu_event_create(work->device, &work->event, err) : IRON_E_NOMEM;
+}
+
+void iron__tokens_contender_tear_down(iron__gpu_work *work) {
+    iron__tokens_contender *c = work->own;
 
     if (!c)
         return;
-    iron__gpu_event_destroy(c->device, c->fed);
     iron__tokens_gpu_destroy(c->tokens);
     iron__nodes_deinit(&c->nodes);
     iron_lattice_destroy(c->lattice);
-    free(c);
-}
-
-iron_status iron__tokens_contender_create(iron__gpu_device *device, const iron__contender *row,
-                                          const iron__op_problem *problem, uint32_t parts,
-                                          iron__gpu_work **out, iron_error *err) {
-    iron__tokens_contender *c = calloc(1, sizeof *c);
-    iron_status status;
-
-    (void)parts;
-    *out = NULL;
-    if (!c)
-        return iron__no_memory(err, "a contender");
-    c->device = device;
-    c->row = *row;
-    c->problem = problem;
-    status = iron__gpu_event_create(device, &c->fed, err);
-    if (status == IRON_OK)
-        status = row->gpu->set_up((iron__gpu_work *)c, err);
-    if (status != IRON_OK) {
-        iron__tokens_contender_destroy((iron__gpu_work *)c);
-        return status;
-    }
-    *out = (iron__gpu_work *)c;
-    return IRON_OK;
+    iron__release(iron__allocator_default(), c);
 }
 
 iron_status iron__tokens_contender_finish(iron__gpu_work *work, const iron__gpu_data *data,
                                           iron__gpu_queue *queue, iron_error *err) {
     (void)data;
-    return iron__tokens_gpu_apply_pending(((iron__tokens_contender *)work)->tokens, queue, err);
+    return iron__tokens_gpu_apply_pending(((iron__tokens_contender *)work->own)->tokens, queue,
+                                          err);
 }
 
 iron_status iron__tokens_contender_run(iron__gpu_work *work, const iron__gpu_data *data,
                                        iron__gpu_queue *queue, iron_error *err) {
-    iron__tokens_contender *c = (iron__tokens_contender *)work;
+    iron__tokens_contender *c = work->own;
 
-    IRON_TRY(iron__tokens_gpu_feed(c->tokens, queue, data->inputs[0], 0, c->problem->c.rows, err));
+    IRON_TRY(iron__tokens_gpu_feed(c->tokens, queue, data->inputs[0], 0, work->c.rows, err));
     return iron__tokens_contender_finish(work, data, queue, err);
 }
 
 iron_status iron__tokens_contender_run_part(iron__gpu_work *work, const iron__gpu_data *data,
                                             iron__gpu_part part, iron__gpu_queue *queue,
                                             iron_error *err) {
-    iron__tokens_contender *c = (iron__tokens_contender *)work;
+    iron__tokens_contender *c = work->own;
 
     if (part.index > 0)
-        IRON_TRY(iron__gpu_queue_wait_event(queue, c->fed, err));
+        IRON_TRY(iron__gpu_queue_wait_event(queue, work->event, err));
     IRON_TRY(iron__tokens_gpu_feed(c->tokens, queue, data->inputs[0], part.first, part.count, err));
-    return iron__gpu_event_record(queue, c->fed, err);
+    return iron__gpu_event_record(queue, work->event, err);
 }
 
 static iron_status set_up(iron__gpu_work *work, iron_error *err) {
-    iron__tokens_contender *c = (iron__tokens_contender *)work;
-    iron__tokens_gpu_config config = {.row = c->row.own,
-                                      .lattice = own_of(c->problem)->lattice,
+    iron__tokens_contender *c;
+    iron__tokens_gpu_config config = {.row = work->row.own,
+                                      .lattice = own_of(work->problem)->lattice,
                                       .allocator = iron__allocator_default(),
-                                      .batch = c->problem->c.rows,
+                                      .batch = work->c.rows,
                                       .nodes = NODES,
-                                      .vocab = c->problem->c.vocab,
+                                      .vocab = work->c.vocab,
                                       .by_batch = true};
 
-    return iron__tokens_gpu_create(c->device, &config, &c->tokens, err);
+    IRON_TRY(iron__tokens_contender_init(work, &c, err));
+    return iron__tokens_gpu_create(work->device, &config, &c->tokens, err);
 }
 
 static iron_status reset(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err) {
-    iron__tokens_contender *c = (iron__tokens_contender *)work;
-    const tokens_problem *own = c->problem->own;
+    iron__tokens_contender *c = work->own;
+    const tokens_problem *own = own_of(work->problem);
 
     return iron__tokens_gpu_begin(c->tokens, queue, &own->start, iron__contribution_neutral(), 0,
                                   err);
@@ -370,8 +336,8 @@ static iron_status reset(iron__gpu_work *work, iron__gpu_queue *queue, iron_erro
 
 static iron_status fetch(iron__gpu_work *work, iron__gpu_queue *queue, void *output,
                          iron_error *err) {
-    iron__tokens_contender *c = (iron__tokens_contender *)work;
-    const tokens_problem *own = c->problem->own;
+    iron__tokens_contender *c = work->own;
+    const tokens_problem *own = own_of(work->problem);
     tokens_answer *answer = output;
     iron__nodes nodes = own->start;
     iron__contribution closed;
@@ -392,29 +358,27 @@ static double gpu_seconds(const iron__contender *row, const iron__case *c,
     return iron__tokens_gpu_seconds(row->own, device, NODES, c->rows);
 }
 
-static bool gpu_contender_at(size_t index, iron__contender *out) {
-    const iron__tokens_gpu_row *row = iron__tokens_gpu_row_at(index);
-
-    if (!row)
-        return false;
-    *out = (iron__contender){.name = row->mode,
-                             .idea = row->idea,
-                             .beats = row->beats,
-                             .backends = IRON_ON_GPU,
-                             .passes = row->per_node ? NODES : 1,
-                             .gpu = &launcher,
-                             .seconds = gpu_seconds,
-                             .own = row};
-    return true;
-}
-
 #define PREFIX (sizeof "tokens.cpu." - 1)
 
 static bool contender_at(size_t index, iron__contender *out) {
     const iron__tokens_variant *v = iron__tokens_variant_at(index);
 
-    if (!v)
-        return gpu_contender_at(index - iron__tokens_variant_count(), out);
+    if (!v) {
+        const iron__tokens_gpu_row *row =
+            iron__tokens_gpu_row_at(index - iron__tokens_variant_count());
+
+        if (!row)
+            return false;
+        *out = (iron__contender){.name = row->mode,
+                                 .idea = row->idea,
+                                 .beats = row->beats,
+                                 .backends = IRON_ON_GPU,
+                                 .passes = row->per_node ? NODES : 1,
+                                 .gpu = &launcher,
+                                 .seconds = gpu_seconds,
+                                 .own = row};
+        return true;
+    }
     *out = (iron__contender){.name = v->name + PREFIX,
                              .idea = v->idea,
                              .beats = v->beats ? v->beats + PREFIX : NULL,
@@ -456,6 +420,7 @@ const iron__op iron__op_tokens = {
     .elements = IRON_BIT(IRON_U32),
     .usual = IRON_U32,
     .is_line = true,
+    .takes_data = true,
     .nodes = NODES,
     .vocab_usual = VOCAB_USUAL,
     .bound = IRON_BOUND_READ,
@@ -468,9 +433,9 @@ const iron__op iron__op_tokens = {
                {"batch", "32MiB", 1 << 23, 1, NULL}, {"batch", "64MiB", 1 << 24, 1, NULL},
                {"batch", "128MiB", 1 << 25, 1, NULL}, {"batch", "256MiB", 1 << 26, 1, NULL},
                {"batch", "1GiB", 1 << 28, 1, NULL}),
-    .usual_size = iron__tokens_usual_size,
-    .useful_bytes = iron__tokens_useful_bytes,
-    .operations = operations,
+    .usual_log2 = {{26, 40}, {28, 40}},
+    .bytes_each = sizeof(uint32_t),
+    .operations_each = 5, /* hash, addition, XOR, remainder, sum */
     .accept = accept,
     .make = iron__data_make,
     .fill = fill,

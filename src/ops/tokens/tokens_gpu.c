@@ -65,21 +65,6 @@ static void pair_groups(const iron__gpu_info *info, const tokens_span *s, uint32
     groups[1] = at_most(iron__kit_pieces(s->nodes, TOKENS_PAIRS_SIDE), PAIRS_ROWS_MAX);
 }
 
-static void thread_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
-    (void)info;
-    groups[0] = quotient_up(s->nodes, TOKENS_NODE_THREADS);
-}
-
-static void small_groups(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
-    (void)info;
-    groups[0] = quotient_up(s->nodes, TOKENS_TILED_WIDE_THREADS);
-}
-
-static void group_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
-    (void)info;
-    groups[0] = s->nodes;
-}
-
 /* 64 groups of 8 warps, or two per unit of a larger device. */
 static void warp_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
     uint32_t most = quotient_up(s->nodes, TOKENS_TILED_THREADS / 32);
@@ -112,21 +97,23 @@ static const iron__tokens_gpu_row rows[] = {
     ROW("atomic2d", "tokens_atomic2d", TOKENS_PAIRS_SIDE, pair_groups,
         "one thread per pair of token and node, one 32-bit atomic each", NULL, PER_NODE(2e7),
         .threads[1] = TOKENS_PAIRS_SIDE, .shares_sum = true),
-    ROW("node", "tokens_node", TOKENS_NODE_THREADS, thread_per_node,
-        "one thread per node, which reads all tokens", "atomic2d", PER_NODE(5.7e8), .token_ns = 55),
-    ROW("hybrid", "tokens_hybrid", TOKENS_HYBRID_THREADS, group_per_node,
+    ROW("node", "tokens_node", TOKENS_NODE_THREADS, NULL,
+        "one thread per node, which reads all tokens", "atomic2d", PER_NODE(5.7e8),
+        .nodes = TOKENS_NODE_THREADS, .token_ns = 55),
+    ROW("hybrid", "tokens_hybrid", TOKENS_HYBRID_THREADS, NULL,
         "one group per node: strided tokens, warp and local reduction, one write", "node",
-        PER_NODE(9e9)),
-    ROW("tiled", "tokens_tiled", TOKENS_TILED_THREADS, thread_per_node,
+        PER_NODE(9e9), .nodes = 1),
+    ROW("tiled", "tokens_tiled", TOKENS_TILED_THREADS, NULL,
         "tiles of tokens through local memory, 256 nodes per group", "node", PER_NODE(5.2e8),
-        .token_ns = 59),
-    ROW("tiled-wide", "tokens_tiled_wide", TOKENS_TILED_WIDE_THREADS, small_groups,
+        .nodes = TOKENS_NODE_THREADS, .token_ns = 59),
+    ROW("tiled-wide", "tokens_tiled_wide", TOKENS_TILED_WIDE_THREADS, NULL,
         "tiles of tokens through local memory, 32 nodes per group", "tiled", PER_NODE(5.5e8),
-        .token_ns = 57),
+        .nodes = TOKENS_TILED_WIDE_THREADS, .token_ns = 57),
     ROW("tiled-vector", "tokens_tiled_vector", TOKENS_TILED_THREADS, warp_per_node,
         "16-byte loads of tiles, one warp per node", "tiled-wide", PER_NODE(5.5e9)),
-    ROW("hybrid-vector", "tokens_hybrid_vector", TOKENS_HYBRID_THREADS, group_per_node,
-        "hybrid with 16-byte loads, four tokens per iteration", "hybrid", PER_NODE(1.1e10)),
+    ROW("hybrid-vector", "tokens_hybrid_vector", TOKENS_HYBRID_THREADS, NULL,
+        "hybrid with 16-byte loads, four tokens per iteration", "hybrid", PER_NODE(1.1e10),
+        .nodes = 1),
     ROW("reduce", "tokens_reduce", TOKENS_REDUCE_THREADS, as_in_the_paper,
         "tokens reduced once, then applied to every node; % and a tree, as in Part II",
         "hybrid-vector", .per_node = false),
@@ -328,15 +315,6 @@ static iron_status take_quads(iron__tokens_gpu *t, iron__gpu_queue *queue,
                            IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*s));
 }
 
-static iron_status take_edges(quads_gpu *q, iron__gpu_queue *queue, const iron__gpu_buffer *tokens,
-                              const quads_span *s, uint64_t count, iron_error *err) {
-    uint64_t at = QUADS_GROUPS;
-
-    return IRON_KIT_LAUNCH(queue, err, q->edges, 1, QUADS_EDGE_THREADS, IRON_GPU_BUFFER(tokens),
-                           IRON_GPU_BUFFER(q->found), IRON_GPU_BUFFER(q->carry), IRON_GPU_VALUE(*s),
-                           IRON_GPU_VALUE(count), IRON_GPU_VALUE(at));
-}
-
 /* Tokens begin ... begin+count-1 of a buffer; `position` is that of the first. */
 static iron_status quads_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
                               const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
@@ -347,8 +325,12 @@ static iron_status quads_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
 
     if (head > 0 || (count - head) % 4 > 0) {
         quads_span s = quads_span_of(t, begin, position, 0);
+        uint64_t at = QUADS_GROUPS;
 
-        IRON_TRY(take_edges(t->quads, queue, tokens, &s, count, err));
+        IRON_TRY(IRON_KIT_LAUNCH(queue, err, t->quads->edges, 1, QUADS_EDGE_THREADS,
+                                 IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(t->quads->found),
+                                 IRON_GPU_BUFFER(t->quads->carry), IRON_GPU_VALUE(s),
+                                 IRON_GPU_VALUE(count), IRON_GPU_VALUE(at)));
     }
     begin += head;
     position += head;
@@ -450,7 +432,7 @@ static iron_status make_buffers(iron__tokens_gpu *t, iron_error *err) {
     return IRON_OK;
 }
 
-static void fill_params(iron__tokens_gpu *t) {
+static iron_status build(iron__tokens_gpu *t, iron_error *err) {
     const iron_lattice *l = t->config.lattice;
     iron__divisor vocab = iron__divisor_make(t->config.vocab);
     /* 2 ... 65,535: a lattice has at least two points, and divisors begin at 2 */
@@ -476,10 +458,6 @@ static void fill_params(iron__tokens_gpu *t) {
                                   .nodes = t->config.nodes};
     t->closing = (tokens_closing){.batch = t->config.batch, .middle = middle};
     memcpy(&t->closing.inverse_bits, &inverse, sizeof inverse);
-}
-
-static iron_status build(iron__tokens_gpu *t, iron_error *err) {
-    fill_params(t);
     IRON_TRY(find_kernels(t, err));
     IRON_TRY(make_buffers(t, err));
     return t->config.outputs ? quads_build(t, err) : IRON_OK;
@@ -592,7 +570,10 @@ static iron_status launch_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                .args = args,
                                .arg_count = sizeof args / sizeof args[0]};
 
-    row->groups(&t->device->info, s, launch.groups);
+    if (row->groups)
+        row->groups(&t->device->info, s, launch.groups);
+    else
+        launch.groups[0] = quotient_up(s->nodes, row->nodes);
     if (row->takes_many && s->batch < SHORT_BATCH) {
         launch.kernel = t->kernels.few;
         launch.threads[0] = TOKENS_FEW_THREADS;

@@ -41,7 +41,7 @@ typedef struct iron__tokens_gpu_row {
     bool shares_sum;   /* per node, but with one sum for all nodes */
     double unit_pairs; /* per node: pairs of node and token per second on one unit of an H200 */
     double token_ns;   /* per node: the least time per token where one thread visits all tokens */
-    /* Groups for a span on a device. */
+    uint32_t nodes;    /* of a group; 0: `groups` returns how many a span takes on a device */
     void (*groups)(const iron__gpu_info *info, const tokens_span *span, uint32_t groups[2]);
     const char *idea;
     const char *beats; /* the mode it improves on, or NULL */

@@ -23,47 +23,15 @@
 #include "ops/op.h"
 #include "ops/transpose/kernel_params.h"
 
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-#define STREAM_A 1
 /* The side of the check's tiles: 32 KiB of doubles, on the threads' stacks. */
 #define SIDE ((size_t)64)
 
-typedef struct filling {
-    const iron__op_array *array;
-    uint64_t base;
-} filling;
-
-static void fill_piece(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t k = begin; k < end; k++) {
-        uint64_t bits = iron__data_bits(f->base, k);
-        size_t left = f->array->bytes - k * sizeof bits;
-
-        memcpy((char *)f->array->data + k * sizeof bits, &bits,
-               left < sizeof bits ? left : sizeof bits);
-    }
-}
-
-static void fill_bits(const iron__op_problem *p) {
-    filling f = {&p->inputs[0], iron__data_base(p->c.seed, STREAM_A)};
-
-    iron__data_pieces(p->pool, iron__kit_pieces(f.array->bytes, sizeof(uint64_t)), fill_piece, &f);
-}
-
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    p->input_count = 1;
-    p->output_bytes = (size_t)p->c.rows * (size_t)p->c.cols * iron__element_bytes(p->c.element);
-    IRON_TRY(iron__data_take(&p->inputs[0], "A", p->output_bytes, err));
-    if (p->c.element == IRON_F32 || p->c.element == IRON_F64)
-        iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_A, p->pool);
-    else
-        fill_bits(p);
-    return IRON_OK;
+    return iron__data_input(p, "A", (size_t)p->c.rows * (size_t)p->c.cols, NULL, err);
 }
 
 typedef struct place {
@@ -307,9 +275,7 @@ static void run_threads(const iron__cpu_work *work) {
 
 _Static_assert(sizeof(transpose_part) == 32, "kernels see the same layout");
 
-IRON_GPU_EMBEDDED(transpose)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(transpose);
+IRON_KIT_IMAGE(transpose)
 
 #define VECTOR_BYTES 16u
 #define LINE_BYTES   128u
@@ -504,10 +470,6 @@ static const iron__contender contenders[] = {
      GPU(rows_first, "transpose_champion", "transpose_champion_any")},
 };
 
-static bool contender_at(size_t index, iron__contender *out) {
-    return iron__row_at(contenders, IRON_KIT_COUNT(contenders), &index, out);
-}
-
 /* On a GPU the size at which libraries are compared. */
 static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols) {
@@ -519,11 +481,6 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
 /* A is read and B is written. */
 static uint64_t useful_bytes(const iron__case *c) {
     return 2 * c->rows * c->cols * iron__element_bytes(c->element);
-}
-
-static double operations(const iron__case *c) {
-    (void)c;
-    return 0;
 }
 
 const iron__op iron__op_transpose = {
@@ -567,11 +524,10 @@ const iron__op iron__op_transpose = {
                {"size", "WIDE", 1024, 262144, NULL}, {"size", "TALL", 262144, 1024, NULL}),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
-    .operations = operations,
     .accept = iron__matrix_accept,
     .make = iron__data_make,
     .fill = fill,
     .unmake = iron__data_unmake,
     .check = check,
-    .contender_at = contender_at,
+    IRON_CONTENDERS(contenders),
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * certificate.c: warns of a TLS certificate that clients refuse, or should.
+ * tls.c: what the server asks of GnuTLS itself: warnings of a certificate that clients refuse, or
+ * should, and a response in place of libmicrohttpd's.
  *
  * libmicrohttpd brings GnuTLS with it, whose functions are looked up in this process. Where its
- * header was not installed, or libmicrohttpd has no TLS, nothing is checked.
+ * header was not installed, or libmicrohttpd has no TLS, nothing is checked or sent.
  */
 #include "server/server_internal.h"
 
@@ -11,6 +12,9 @@
 
 #include <dlfcn.h>
 #include <gnutls/x509.h>
+#include <poll.h>
+
+#define SEND_MS 1000 /* that a client may take to read on */
 
 /* The functions that are used, without their common prefix. */
 #define FUNCTIONS(X)                                                                               \
@@ -22,7 +26,11 @@
     X(x509_crt_get_pk_algorithm)                                                                   \
     X(x509_crt_get_signature_algorithm)                                                            \
     X(pk_bits_to_sec_param)                                                                        \
-    X(sign_is_secure)
+    X(sign_is_secure)                                                                              \
+    X(transport_set_ptr2)                                                                          \
+    X(transport_set_pull_function)                                                                 \
+    X(record_send)                                                                                 \
+    X(bye)
 
 typedef struct library {
 #define MEMBER(name) __typeof__(gnutls_##name) *name; // NOLINT(bugprone-macro-parentheses)
@@ -73,7 +81,59 @@ void iron__certificate_warn(const char *pem, const char *path, iron__log *log) {
     gnutls.x509_crt_deinit(cert);
 }
 
+static gnutls_session_t session_of(const iron__connection *c) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+    return info ? info->tls_session : NULL;
+}
+
+/* As GnuTLS reads itself. */
+static ssize_t pull(gnutls_transport_ptr_t c, void *room, size_t bytes) {
+    iron__thread_connection = c;
+    return recv(iron__thread_connection->fd, room, bytes, 0);
+}
+
+void iron__tls_watch(iron__connection *c) {
+    gnutls_session_t session = session_of(c);
+    library gnutls;
+
+    if (!session || !find_library(&gnutls))
+        return;
+    gnutls.transport_set_ptr2(session, c, (gnutls_transport_ptr_t)(intptr_t)c->fd);
+    gnutls.transport_set_pull_function(session, pull);
+}
+
+bool iron__tls_send(const iron__connection *c, const char *bytes, size_t count) {
+    gnutls_session_t session = session_of(c);
+    library gnutls;
+    ssize_t sent = 0;
+
+    if (!session || !find_library(&gnutls))
+        return false;
+    for (; count > 0; bytes += sent, count -= (size_t)sent) {
+        struct pollfd ready = {.fd = c->fd, .events = POLLOUT};
+
+        do
+            sent = gnutls.record_send(session, bytes, count);
+        while (sent == GNUTLS_E_INTERRUPTED ||
+               (sent == GNUTLS_E_AGAIN && poll(&ready, 1, SEND_MS) > 0));
+        if (sent <= 0)
+            return false;
+    }
+    (void)gnutls.bye(session, GNUTLS_SHUT_WR);
+    return true;
+}
+
 #else
+
+void iron__tls_watch(iron__connection *c) { (void)c; }
+
+bool iron__tls_send(const iron__connection *c, const char *bytes, size_t count) {
+    (void)c;
+    (void)bytes;
+    return count == 0;
+}
 
 void iron__certificate_warn(const char *pem, const char *path, iron__log *log) {
     (void)pem;

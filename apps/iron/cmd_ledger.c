@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cmd_ledger.c: `iron ledger`: what a training run really consumed: shows its ledgers, looks for
+ * what repeats, is missing or conflicts, compares two runs, and finds samples in their dataset.
+ */
+#include "command.h"
+
+#include <iron/iron_ledger.h>
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct ledger_options {
+    bool wants_json, lists_steps;
+    uint64_t memory, limit;
+    uint32_t threads;
+    text_list in;
+    uint64_t sample;
+    const char *csv, *svg;
+    reading reading;
+} ledger_options;
+
+static const ledger_options ledger_defaults = {.memory = UINT64_C(1) << 30, .limit = 10000};
+
+static const option ledger_table[] = {
+    OPTION("json", OPTION_FLAG, NULL, ledger_options, wants_json, JSON_HELP),
+    OPTION("steps", OPTION_FLAG, NULL, ledger_options, lists_steps,
+           "show: one line for each record that counts"),
+    OPTION("limit", OPTION_NUMBER, "N", ledger_options, limit,
+           "check: list the first N findings of each kind", .standard = "10000"),
+    OPTION("in", OPTION_LIST, "DATASET", ledger_options, in,
+           "trace: a file or folder of the dataset; may be repeated"),
+    OPTION("sample", OPTION_NUMBER, "LENGTH", ledger_options, sample,
+           "trace: tokens of each sample; without it samples are the files' rows or documents"),
+    OPTION("csv", OPTION_TEXT, "FILE", ledger_options, csv,
+           "trace: write one line for each recorded sample: where in the dataset it is"),
+    OPTION("svg", OPTION_TEXT, "FILE", ledger_options, svg,
+           "trace: draw how often each part of the dataset was seen"),
+    OPTION("memory", OPTION_NUMBER, "SIZE", ledger_options, memory,
+           "check, trace: size of the tables that find samples", .min = 1 << 16,
+           .standard = "1GiB"),
+    OPTION("threads", OPTION_NUMBER, "N", ledger_options, threads,
+           "check, trace: number of threads; 0: every CPU", .max = 1024, .standard = "0"),
+};
+
+/* Showing. */
+
+static void print_info(const iron_ledger_info *i) {
+    printf("rank %" PRIu32 " of %" PRIu32 "  %s\n", i->rank, i->world, i->path);
+    if (i->records == 0)
+        printf("  no records");
+    else
+        printf("  steps %" PRIu64 " to %" PRIu64 ", %" PRIu64 " records, %" PRIu64
+               " samples, %" PRIu64 " tokens, epochs %" PRIu32 " to %" PRIu32,
+               i->first_step, i->last_step, i->records, i->samples, i->tokens, i->first_epoch,
+               i->last_epoch);
+    if (i->resumes > 0)
+        printf("; resumed %" PRIu32 " times, %" PRIu64 " records superseded", i->resumes,
+               i->superseded);
+    if (i->torn > 0)
+        printf("; cut off after step %" PRIu64 " (%" PRIu64 " torn bytes)", i->last_step, i->torn);
+    else if (!i->is_closed)
+        printf("; not closed: still being written, or its process was killed");
+    putchar('\n');
+}
+
+static void info_json(iron_json_writer *j, const iron_ledger_info *i) {
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "file", i->path);
+    iron_json_number(j, "rank", i->rank);
+    iron_json_number(j, "world", i->world);
+    iron_json_number(j, "records", i->records);
+    iron_json_number(j, "superseded", i->superseded);
+    iron_json_number(j, "samples", i->samples);
+    iron_json_number(j, "tokens", i->tokens);
+    json_number_or_null(j, "first_step", i->records > 0, i->first_step);
+    json_number_or_null(j, "last_step", i->records > 0, i->last_step);
+    json_number_or_null(j, "first_epoch", i->records > 0, i->first_epoch);
+    json_number_or_null(j, "last_epoch", i->records > 0, i->last_epoch);
+    iron_json_number(j, "resumes", i->resumes);
+    iron_json_number(j, "bytes", i->bytes);
+    iron_json_number(j, "torn_bytes", i->torn);
+    iron_json_bool(j, "closed", i->is_closed);
+    iron_json_bool(j, "sample_seals", i->has_samples);
+    iron_json_close(j, '}');
+}
+
+static iron_status show_records(const iron_ledgers *l, iron_json_writer *j, iron_error *err) {
+    iron_ledger_record r = {.struct_size = sizeof r};
+    char bag[IRON_BAG_TEXT];
+
+    if (!j)
+        puts("step rank micro epoch samples tokens seal bag");
+    for (uint64_t k = 0; k < iron_ledgers_record_count(l); k++) {
+        IRON_TRY(iron_ledgers_record(l, k, &r, err));
+        iron_bag_format(&r.bag, bag);
+        if (!j) {
+            printf("%" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64
+                   " %s %s\n",
+                   r.step, r.rank, r.micro, r.epoch, r.bag.samples, r.tokens, r.seal, bag);
+            continue;
+        }
+        iron_json_open(j, NULL, '{');
+        iron_json_number(j, "step", r.step);
+        iron_json_number(j, "rank", r.rank);
+        iron_json_number(j, "micro", r.micro);
+        iron_json_number(j, "epoch", r.epoch);
+        iron_json_number(j, "samples", r.bag.samples);
+        iron_json_number(j, "tokens", r.tokens);
+        iron_json_text(j, "seal", r.seal);
+        iron_json_text(j, "bag", bag);
+        json_decimal(j, "time_ns", r.time_ns);
+        iron_json_close(j, '}');
+    }
+    return IRON_OK;
+}
+
+static void summary_json(iron_json_writer *j, const iron_ledgers_summary *s) {
+    iron_json_number(j, "steps", s->steps);
+    iron_json_number(j, "ranks", s->ranks);
+    iron_json_number(j, "world", s->world);
+    iron_json_number(j, "samples", s->samples);
+    iron_json_number(j, "tokens", s->tokens);
+    json_number_or_null(j, "first_step", s->steps > 0, s->first_step);
+    json_number_or_null(j, "last_step", s->steps > 0, s->last_step);
+    iron_json_number(j, "records", s->records);
+    iron_json_number(j, "superseded", s->superseded);
+}
+
+static iron_status show_json(const ledger_options *o, const iron_ledgers *l,
+                             const iron_ledgers_summary *s, iron_error *err) {
+    iron_ledger_info info = {.struct_size = sizeof info};
+    iron_json_writer j = json_begin('{');
+    iron_status status = IRON_OK;
+
+    iron_json_text(&j, "schema", "iron.ledger/1");
+    summary_json(&j, s);
+    iron_json_open(&j, "ledgers", '[');
+    for (size_t k = 0; status == IRON_OK && k < s->ledgers; k++) {
+        status = iron_ledgers_at(l, k, &info, err);
+        info_json(&j, &info);
+    }
+    iron_json_close(&j, ']');
+    if (o->lists_steps && status == IRON_OK) {
+        iron_json_open(&j, "entries", '[');
+        status = show_records(l, &j, err);
+        iron_json_close(&j, ']');
+    }
+    json_end(&j, '}');
+    return status;
+}
+
+static iron_status show(const ledger_options *o, const iron_ledgers *l,
+                        const iron_ledgers_summary *s, iron_error *err) {
+    iron_ledger_info info = {.struct_size = sizeof info};
+
+    if (o->wants_json)
+        return show_json(o, l, s, err);
+    if (o->lists_steps)
+        return show_records(l, NULL, err);
+    for (size_t k = 0; k < s->ledgers; k++) {
+        IRON_TRY(iron_ledgers_at(l, k, &info, err));
+        print_info(&info);
+    }
+    printf("%" PRIu64 " steps on %" PRIu64 " ranks, %" PRIu64 " samples, %" PRIu64 " tokens\n",
+           s->steps, s->ranks, s->samples, s->tokens);
+    return IRON_OK;
+}
+
+/* Checking. */
+
+/* Findings that one sentence tells: `steps` consecutive ones of one kind, at one distance. */
+typedef struct finding_run {
+    iron_ledger_finding first;
+    uint64_t steps, count;
+} finding_run;
+
+static bool run_takes(const finding_run *r, const iron_ledger_finding *f) {
+    const iron_ledger_finding *g = &r->first;
+
+    return f->kind == g->kind && f->rank == g->rank && f->first_rank == g->first_rank &&
+           f->kind != IRON_LEDGER_MISSING_STEP && f->step == g->step + r->steps &&
+           f->first_step == g->first_step + r->steps;
+}
+
+/* "step 7" or "steps 7 to 9" */
+static void print_steps(uint64_t first, uint64_t count) {
+    if (count == 1)
+        printf("step %" PRIu64, first);
+    else
+        printf("steps %" PRIu64 " to %" PRIu64, first, first + count - 1);
+}
+
+static void print_run(const finding_run *r) {
+    const iron_ledger_finding *f = &r->first;
+    const char *s = r->steps == 1 ? "s" : "";
+
+    if (f->kind == IRON_LEDGER_CUT_OFF) {
+        printf("rank %" PRIu32 " is cut off after step %" PRIu64 ": %" PRIu64 " torn bytes\n",
+               f->rank, f->step, f->count);
+        return;
+    }
+    if (f->kind == IRON_LEDGER_MISSING_STEP) {
+        print_steps(f->step, f->count);
+        printf(" %s missing on rank %" PRIu32 "\n", f->count == 1 ? "is" : "are", f->rank);
+        return;
+    }
+    print_steps(f->step, r->steps);
+    printf(" on rank %" PRIu32, f->rank);
+    if (f->kind == IRON_LEDGER_SAME_ON_RANKS) {
+        printf(" ha%s the tokens of rank %" PRIu32, r->steps == 1 ? "s" : "ve", f->first_rank);
+    } else if (f->kind == IRON_LEDGER_CONFLICTING_STEP) {
+        printf(" w%s recorded before with other tokens", r->steps == 1 ? "as" : "ere");
+    } else {
+        printf(f->kind == IRON_LEDGER_REPEATED_STEP ? " repeat%s " : " repeat%s samples of ", s);
+        print_steps(f->first_step, r->steps);
+        if (f->first_rank != f->rank)
+            printf(" on rank %" PRIu32, f->first_rank);
+    }
+    printf(": %" PRIu64 " sample%s\n", r->count, r->count == 1 ? "" : "s");
+}
+
+static int by_kind_and_rank(const void *a, const void *b) {
+    const iron_ledger_finding *x = a, *y = b;
+
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->step > y->step) - (x->step < y->step);
+}
+
+static int by_step(const void *a, const void *b) {
+    const finding_run *x = a, *y = b;
+
+    if (x->first.step != y->first.step)
+        return x->first.step < y->first.step ? -1 : 1;
+    return (x->first.rank > y->first.rank) - (x->first.rank < y->first.rank);
+}
+
+static iron_status print_findings(iron_ledger_findings *found, iron_error *err) {
+    finding_run *runs = calloc(found->count + 1, sizeof *runs);
+    size_t count = 0;
+
+    if (!runs) {
+        *err = (iron_error){IRON_E_NOMEM, 0, "out of memory for the findings"};
+        return IRON_E_NOMEM;
+    }
+    if (found->count > 1)
+        qsort(found->list, found->count, sizeof *found->list, by_kind_and_rank);
+    for (size_t k = 0; k < found->count; k++) {
+        const iron_ledger_finding *f = &found->list[k];
+
+        if (count == 0 || !run_takes(&runs[count - 1], f))
+            runs[count++] = (finding_run){.first = *f};
+        runs[count - 1].steps++;
+        runs[count - 1].count += f->count;
+    }
+    qsort(runs, count, sizeof *runs, by_step);
+    for (size_t k = 0; k < count; k++)
+        print_run(&runs[k]);
+    free(runs);
+    return IRON_OK;
+}
+
+static void findings_json(const iron_ledgers_summary *s, const iron_ledger_findings *found) {
+    iron_json_writer j = json_begin('{');
+
+    iron_json_text(&j, "schema", "iron.ledger-check/1");
+    summary_json(&j, s);
+    iron_json_open(&j, "findings", '[');
+    for (size_t k = 0; k < found->count; k++) {
+        const iron_ledger_finding *f = &found->list[k];
+
+        iron_json_open(&j, NULL, '{');
+        iron_json_text(&j, "kind", iron_ledger_kind_name(f->kind));
+        iron_json_number(&j, "step", f->step);
+        iron_json_number(&j, "rank", f->rank);
+        iron_json_number(&j, "first_step", f->first_step);
+        iron_json_number(&j, "first_rank", f->first_rank);
+        iron_json_number(&j, "count", f->count);
+        iron_json_close(&j, '}');
+    }
+    iron_json_close(&j, ']');
+    iron_json_number(&j, "findings_total", found->total);
+    iron_json_open(&j, "totals", '{');
+    for (int k = 0; k < IRON_LEDGER_KINDS; k++)
+        iron_json_number(&j, iron_ledger_kind_name((iron_ledger_kind)k), found->totals[k]);
+    iron_json_close(&j, '}');
+    json_end(&j, '}');
+}
+
+static void warn_missing_ranks(const iron_ledgers_summary *s) {
+    char text[160];
+
+    if (s->missing_ranks == 0)
+        return;
+    snprintf(text, sizeof text,
+             "%" PRIu32 " of the run's ranks have no ledger here, first rank %" PRIu32
+             "; what they saw is not checked",
+             s->missing_ranks, s->first_missing_rank);
+    report_warning("iron", text);
+}
+
+static iron_status check(const ledger_options *o, const iron_ledgers *l,
+                         const iron_ledgers_summary *s, iron_error *err) {
+    iron_ledger_findings found;
+    iron_ledger_check_options options;
+    progress p = progress_start(0);
+    iron_status status;
+
+    iron_ledger_check_options_init(&options);
+    options.memory = o->memory;
+    options.limit = o->limit;
+    options.threads = o->threads;
+    options.progress = progress_update;
+    options.context = &p;
+    status = iron_ledgers_check(l, &options, &found, err);
+    progress_clear(&p);
+    if (status != IRON_OK)
+        return status;
+    warn_missing_ranks(s);
+    if (o->wants_json)
+        findings_json(s, &found);
+    else if (found.total > 0)
+        status = print_findings(&found, err);
+    else
+        printf("OK: %" PRIu64 " steps on %" PRIu64 " ranks, %" PRIu64 " samples, %" PRIu64
+               " tokens: nothing repeats, conflicts or is missing\n",
+               s->steps, s->ranks, s->samples, s->tokens);
+    if (status == IRON_OK && found.total > 0) {
+        *err = (iron_error){IRON_E_MISMATCH, 0, ""};
+        snprintf(err->text, sizeof err->text, "%" PRIu64 " finding%s", found.total,
+                 found.total == 1 ? "" : "s");
+        status = IRON_E_MISMATCH;
+    }
+    iron_ledger_findings_deinit(&found);
+    return status;
+}
+
+/* Comparing. */
+
+static void diff_json(const iron_ledger_diff *d) {
+    bool is_equal = d->change == IRON_LEDGER_EQUAL;
+    bool has_other = d->change == IRON_LEDGER_REPEATED || d->change == IRON_LEDGER_SKIPPED;
+    iron_json_writer j = json_begin('{');
+
+    iron_json_text(&j, "schema", "iron.ledger-diff/1");
+    iron_json_bool(&j, "equal", is_equal);
+    iron_json_text(&j, "kind", is_equal ? NULL : iron_ledger_change_name(d->change));
+    json_number_or_null(&j, "first_step", !is_equal, d->first_step);
+    json_number_or_null(&j, "rank", !is_equal && d->rank != UINT32_MAX, d->rank);
+    json_number_or_null(&j, "other_step", has_other, d->other_step);
+    iron_json_text(&j, "sentence", d->sentence);
+    iron_json_bool(&j, "same_world", d->has_same_world);
+    iron_json_number(&j, "steps_equal", d->steps);
+    iron_json_number(&j, "steps_a", d->steps_a);
+    iron_json_number(&j, "steps_b", d->steps_b);
+    json_end(&j, '}');
+}
+
+static iron_status diff(const ledger_options *o, const args *a, iron_error *err) {
+    iron_ledger_diff d = {.struct_size = sizeof d};
+    iron_ledgers *runs[2] = {NULL, NULL};
+    iron_status status = IRON_OK;
+
+    if (a->value_count != 2)
+        return usage(err, "iron ledger diff compares two runs: A and B, each a ledger or a folder");
+    for (size_t k = 0; status == IRON_OK && k < 2; k++)
+        status = iron_ledgers_open((const char *const *)&a->values[k], 1, &runs[k], err);
+    if (status == IRON_OK)
+        status = iron_ledgers_diff(runs[0], runs[1], &d, err);
+    if (status == IRON_OK) {
+        if (o->wants_json)
+            diff_json(&d);
+        else if (d.change == IRON_LEDGER_EQUAL)
+            printf("equal: %s\n", d.sentence);
+        else
+            printf("%s: %s\n", iron_ledger_change_name(d.change), d.sentence);
+        if (d.change != IRON_LEDGER_EQUAL) {
+            err->text[0] = '\0'; /* the line above says it */
+            status = IRON_E_MISMATCH;
+        }
+    }
+    iron_ledgers_close(runs[0]);
+    iron_ledgers_close(runs[1]);
+    return status;
+}
+
+/* Tracing. */
+
+/* A report that is written as it goes. */
+typedef struct text_file {
+    iron_output *to;
+    iron_status status;
+    iron_error error;
+    char text[1 << 16];
+    size_t length;
+} text_file;
+
+static void text_flush(text_file *f) {
+    if (f->status == IRON_OK)
+        f->status = iron_output_write(f->to, f->text, f->length, &f->error);
+    f->length = 0;
+}
+
+static void put(text_file *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Each call prints at most a few hundred characters. */
+static void put(text_file *f, const char *format, ...) {
+    va_list arguments;
+    int written;
+
+    if (sizeof f->text - f->length < 1024)
+        text_flush(f);
+    va_start(arguments, format);
+    written = vsnprintf(f->text + f->length, sizeof f->text - f->length, format, arguments);
+    va_end(arguments);
+    f->length += written > 0 ? (size_t)written : 0;
+}
+
+typedef struct traced {
+    const iron_ledgers *ledgers;
+    iron_ledger_trace *trace;
+    iron_ledger_trace_summary sums;
+    const char *in; /* the first of the dataset's paths */
+} traced;
+
+static void write_csv(text_file *f, const traced *t) {
+    const uint64_t *places = iron_ledger_trace_places(t->trace);
+    bool has_positions = t->sums.cut.kind == IRON_BAG_CUT_SAMPLE;
+    iron_ledger_record r = {.struct_size = sizeof r};
+
+    put(f, "step,rank,micro,epoch,row,sample,position\n");
+    for (uint64_t k = 0; k < iron_ledgers_record_count(t->ledgers); k++) {
+        if (iron_ledgers_record(t->ledgers, k, &r, NULL) != IRON_OK)
+            break;
+        for (uint64_t row = 0; row < r.bag.samples; row++) {
+            uint64_t sample = *places++;
+
+            put(f, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",", r.step, r.rank,
+                r.micro, r.epoch, row);
+            if (sample == UINT64_MAX)
+                put(f, ",\n");
+            else if (has_positions)
+                put(f, "%" PRIu64 ",%" PRIu64 "\n", sample, sample * t->sums.cut.value);
+            else
+                put(f, "%" PRIu64 ",\n", sample);
+        }
+    }
+}
+
+#define PLOT_COLUMNS 720u
+#define PLOT_HEIGHT  160u
+
+/* The picture: the dataset from left to right, in each column the shares of its samples that were
+ * seen never, once and more often. */
+static void write_svg(text_file *f, const traced *t) {
+    static const char *const names[] = {"never seen", "seen once", "seen more than once"};
+    const uint32_t *seen = iron_ledger_trace_seen(t->trace);
+    uint64_t samples = t->sums.dataset_samples;
+    unsigned columns = samples < PLOT_COLUMNS ? (unsigned)samples : PLOT_COLUMNS;
+
+    put(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 800 280\" role=\"img\" "
+           "font-family=\"system-ui, sans-serif\" font-size=\"13\">\n"
+           "<title>How often each part of the dataset was seen</title>\n<style>\n"
+           "rect{shape-rendering:crispEdges}.page{fill:#fff}.ink{fill:#1b2733}"
+           ".soft{fill:#5a6774}.s0{fill:#c9d1d9}.s1{fill:#2f7ec2}"
+           ".s2{fill:#d1443b}\n@media (prefers-color-scheme:dark){.page{fill:#12181f}"
+           ".ink{fill:#e6edf3}.soft{fill:#9fb0c0}.s0{fill:#3a4653}.s1{fill:#58a6e8}"
+           ".s2{fill:#f0766d}}\n</style>\n"
+           "<rect class=\"page\" width=\"800\" height=\"280\"/>\n"
+           "<text class=\"ink\" x=\"40\" y=\"28\" font-size=\"16\" font-weight=\"600\">"
+           "How often each part of the dataset was seen</text>\n");
+    for (unsigned k = 0; k < 3; k++)
+        put(f,
+            "<rect class=\"s%u\" x=\"%u\" y=\"42\" width=\"12\" height=\"12\"/>"
+            "<text class=\"ink\" x=\"%u\" y=\"53\">%s</text>\n",
+            k, 40 + 130 * k, 58 + 130 * k, names[k]);
+    for (unsigned c = 0; c < columns; c++) {
+        uint64_t first = samples * c / columns, end = samples * (c + 1) / columns, count[3] = {0};
+        double y = 70, width = (double)PLOT_COLUMNS / columns;
+
+        for (uint64_t k = first; k < end; k++)
+            count[seen[k] < 2 ? seen[k] : 2]++;
+        for (unsigned k = 3; k-- > 0;) {
+            double height = (double)PLOT_HEIGHT * (double)count[k] / (double)(end - first);
+
+            if (count[k] > 0)
+                put(f,
+                    "<rect class=\"s%u\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" "
+                    "height=\"%.2f\"/>\n",
+                    k, 40 + width * c, y, width + .3, height);
+            y += height;
+        }
+    }
+    put(f,
+        "<text class=\"soft\" x=\"40\" y=\"252\">sample 0</text>"
+        "<text class=\"soft\" x=\"760\" y=\"252\" text-anchor=\"end\">sample %" PRIu64
+        "</text>\n<text class=\"soft\" x=\"400\" y=\"252\" text-anchor=\"middle\">"
+        "in the order of the dataset</text>\n</svg>\n",
+        samples > 0 ? samples - 1 : 0);
+}
+
+static iron_status write_report(const char *path, void (*write)(text_file *, const traced *),
+                                const traced *t, iron_error *err) {
+    text_file *f = calloc(1, sizeof *f);
+    iron_status status;
+
+    if (!f) {
+        *err = (iron_error){IRON_E_NOMEM, 0, "out of memory for a report"};
+        return IRON_E_NOMEM;
+    }
+    status = iron_output_open(path, &f->to, err);
+    if (status == IRON_OK) {
+        command_guard_file(iron_output_temporary(f->to));
+        write(f, t);
+        text_flush(f);
+        if (f->status == IRON_OK) {
+            status = iron_output_commit(f->to, err);
+        } else {
+            status = f->status;
+            *err = f->error;
+            iron_output_abandon(f->to);
+        }
+        command_guard_file(NULL);
+    }
+    free(f);
+    return status;
+}
+
+/* Finds the next range of samples that were never seen, starting at `at`. False at the end. */
+static bool next_unseen(const traced *t, uint64_t at, uint64_t *first, uint64_t *end) {
+    const uint32_t *seen = iron_ledger_trace_seen(t->trace);
+    uint64_t samples = t->sums.dataset_samples;
+
+    while (at < samples && seen[at] > 0)
+        at++;
+    *first = at;
+    while (at < samples && seen[at] == 0)
+        at++;
+    *end = at;
+    return *first < samples;
+}
+
+static void print_trace(const traced *t) {
+    const iron_ledger_trace_summary *s = &t->sums;
+    double all = s->dataset_samples > 0 ? (double)s->dataset_samples : 1;
+    uint64_t first, end;
+
+    printf("%s: %" PRIu64 " samples; recorded: %" PRIu64 "\n", t->in, s->dataset_samples,
+           s->samples);
+    for (unsigned k = 0; k < IRON_LEDGER_SEEN; k++)
+        if (s->seen[k] > 0 || k < 2)
+            printf("seen %u time%s%s: %" PRIu64 " samples (%.2f %%)\n", k, k == 1 ? "" : "s",
+                   k == IRON_LEDGER_SEEN - 1 ? " or more" : "", s->seen[k],
+                   100 * (double)s->seen[k] / all);
+    if (s->seen[0] > 0 && s->seen[0] < s->dataset_samples && next_unseen(t, 0, &first, &end))
+        printf("never seen, first: samples %" PRIu64 " to %" PRIu64 "\n", first, end - 1);
+    if (s->copies > 0)
+        printf("%" PRIu64 " samples of the dataset are equal to an earlier one\n", s->copies);
+    if (s->unknown > 0)
+        printf("%" PRIu64 " recorded samples are not in the dataset, first at step %" PRIu64
+               " on rank %" PRIu32 "\n",
+               s->unknown, s->first_unknown_step, s->first_unknown_rank);
+}
+
+#define RANGES_MAX 100u
+
+static void trace_json(const traced *t) {
+    const iron_ledger_trace_summary *s = &t->sums;
+    iron_json_writer j = json_begin('{');
+    char cut[IRON_BAG_CUT_TEXT];
+    uint64_t first = 0, end = 0;
+
+    iron_bag_cut_format(&s->cut, cut);
+    iron_json_text(&j, "schema", "iron.ledger-trace/1");
+    iron_json_text(&j, "cut", cut);
+    iron_json_number(&j, "dataset_samples", s->dataset_samples);
+    iron_json_number(&j, "dataset_tokens", s->dataset_tokens);
+    iron_json_number(&j, "dataset_copies", s->copies);
+    iron_json_number(&j, "samples", s->samples);
+    iron_json_number(&j, "unknown", s->unknown);
+    json_number_or_null(&j, "first_unknown_step", s->unknown > 0, s->first_unknown_step);
+    json_number_or_null(&j, "first_unknown_rank", s->unknown > 0, s->first_unknown_rank);
+    iron_json_open(&j, "seen", '['); /* samples seen 0, 1, 2, ... times */
+    for (unsigned k = 0; k < IRON_LEDGER_SEEN; k++)
+        iron_json_number(&j, NULL, s->seen[k]);
+    iron_json_close(&j, ']');
+    iron_json_open(&j, "never", '['); /* the first ranges */
+    for (unsigned k = 0; k < RANGES_MAX && next_unseen(t, end, &first, &end); k++) {
+        iron_json_open(&j, NULL, '{');
+        iron_json_number(&j, "first", first);
+        iron_json_number(&j, "count", end - first);
+        iron_json_close(&j, '}');
+    }
+    iron_json_close(&j, ']');
+    json_end(&j, '}');
+}
+
+static iron_status trace(ledger_options *o, const iron_ledgers *l, iron_error *err) {
+    traced t = {.ledgers = l, .sums = {.struct_size = sizeof t.sums}, .in = o->in.texts[0]};
+    iron_ledger_trace_options options;
+    iron_source *source = NULL;
+    progress p = progress_start(1);
+    iron_status status;
+
+    if (o->in.count == 0)
+        return usage(err, "no dataset; name its files or folder with --in");
+    IRON_TRY(reading_check(&o->reading, err));
+    iron_ledger_trace_options_init(&options);
+    options.memory = o->memory;
+    options.threads = o->threads;
+    options.cut = o->sample ? (iron_bag_cut){IRON_BAG_CUT_SAMPLE, o->sample}
+                            : (iron_bag_cut){IRON_BAG_CUT_FORMAT, 0};
+    options.progress = progress_update;
+    options.context = &p;
+    status = reading_open(&o->reading, o->in.texts, o->in.count, &source, err);
+    if (status == IRON_OK)
+        p.unit_bytes = iron_dtype_bytes(iron_source_dtype(source));
+    if (status == IRON_OK)
+        status = iron_ledgers_trace(l, source, &options, &t.trace, err);
+    progress_clear(&p);
+    if (status == IRON_OK)
+        status = iron_ledger_trace_summarize(t.trace, &t.sums, err);
+    if (status == IRON_OK && o->csv)
+        status = write_report(o->csv, write_csv, &t, err);
+    if (status == IRON_OK && o->svg)
+        status = write_report(o->svg, write_svg, &t, err);
+    if (status == IRON_OK && o->wants_json)
+        trace_json(&t);
+    else if (status == IRON_OK)
+        print_trace(&t);
+    iron_ledger_trace_destroy(t.trace);
+    iron_source_close(source);
+    return status;
+}
+
+static iron_status run(void *options, args *a, iron_error *err) {
+    static const char *const verbs = "show check diff trace";
+    ledger_options *o = options;
+    iron_ledgers_summary summary = {.struct_size = sizeof summary};
+    const char *verb = a->value_count > 0 ? a->values[0] : "";
+    iron_ledgers *ledgers = NULL;
+    iron_status status;
+
+    if (!*verb || !has_word(verbs, verb))
+        return usage(err, "%s%.40s%s; use iron ledger show, check, diff or trace",
+                     *verb ? "unknown verb '" : "no verb", verb, *verb ? "'" : "");
+    a->values++;
+    a->value_count--;
+    if (strcmp(verb, "diff") == 0)
+        return diff(o, a, err);
+    if (a->value_count == 0)
+        return usage(err, "no ledgers; name files, or the folder that has one for each rank");
+    status = iron_ledgers_open((const char *const *)a->values, a->value_count, &ledgers, err);
+    if (status == IRON_OK)
+        status = iron_ledgers_summarize(ledgers, &summary, err);
+    if (status == IRON_OK)
+        status = strcmp(verb, "show") == 0    ? show(o, ledgers, &summary, err)
+                 : strcmp(verb, "trace") == 0 ? trace(o, ledgers, err)
+                                              : check(o, ledgers, &summary, err);
+    iron_ledgers_close(ledgers);
+    return status;
+}
+
+const command command_ledger = {
+    .name = "ledger",
+    .summary = "checks and compares what training runs consumed",
+    .synopsis = "show|check|trace LEDGER... | diff A B [OPTIONS]",
+    .description =
+        "Reads ledgers: records of the tokens that each step of a training run really consumed, "
+        "written by the Recorder of iron_tokens, one file for each rank. LEDGER is a file, or a "
+        "folder of them.\n\n"
+        "show prints what the ledgers contain. check looks for samples and steps that repeat "
+        "within an epoch, steps that are missing, ranks that saw the same tokens, steps that were "
+        "recorded again with other tokens, and a torn end. diff compares two runs and says where "
+        "they part first; A is the reference, and the number of ranks may differ. trace finds each "
+        "recorded sample in the dataset (--in), and says how many of its samples were seen never, "
+        "once, or more often.",
+    .groups = {{NULL, ledger_table, COUNT(ledger_table), 0},
+               {"Options for the files of a dataset", reading_options, READING_FORMAT_COUNT,
+                offsetof(ledger_options, reading)}},
+    .arguments = "show check diff trace",
+    .exit_status = "0: nothing found, or equal; 1: a finding, or a difference; 2: error.",
+    .environment = "TMPDIR",
+    .examples = "iron ledger check run/\n"
+                "iron ledger diff run-a/ run-b/ --json\n"
+                "iron ledger trace run/ --in shards/ --dtype u16 --sample 2048 --svg seen.svg",
+    .options_bytes = sizeof(ledger_options),
+    .defaults = &ledger_defaults,
+    .run = run,
+};

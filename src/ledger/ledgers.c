@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ledgers.c: reads the ledgers of a run through mappings, and decides which of their records count.
+ *
+ * A resume mark ends a part of a file. The parts that the ranks recorded at the same time are a
+ * generation; a generation takes the place of everything that earlier ones recorded from its first
+ * step on, also on ranks that it no longer has. Of records with the same step, micro step and rank
+ * in one generation the last one counts.
+ */
+#include "ledger/ledger_internal.h"
+
+#include "core/array.h"
+#include "core/fail.h"
+#include "core/memory.h"
+#include "io/checksum.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The format. */
+
+bool iron__ledger_header_is_valid(const unsigned char header[LEDGER_HEADER_BYTES]) {
+    return memcmp(header, LEDGER_MAGIC, 8) == 0 && iron__ledger_u32(header + 8) == LEDGER_VERSION &&
+           iron__ledger_u32(header + 12) == LEDGER_HEADER_BYTES &&
+           iron__ledger_u32(header + LEDGER_HEADER_BYTES - 4) ==
+               iron__crc32(header, LEDGER_HEADER_BYTES - 4) &&
+           iron__ledger_u32(header + 16) < iron__ledger_u32(header + 20);
+}
+
+uint32_t iron__ledger_frame_crc(const unsigned char *frame, uint32_t bytes) {
+    uint32_t head = iron__crc32(frame, 8); /* kind and length */
+
+    return head ^ iron__crc32(frame + LEDGER_FRAME_BYTES, bytes);
+}
+
+size_t iron__ledger_frame(const unsigned char *at, size_t left) {
+    uint32_t kind, bytes;
+
+    if (left < LEDGER_FRAME_BYTES)
+        return 0;
+    kind = iron__ledger_u32(at);
+    bytes = iron__ledger_u32(at + 4);
+    if (bytes > LEDGER_FRAME_MAX || left - LEDGER_FRAME_BYTES < bytes ||
+        iron__ledger_u32(at + 8) != iron__ledger_frame_crc(at, bytes))
+        return 0;
+    if ((kind == LEDGER_STEP && bytes < LEDGER_STEP_BYTES) ||
+        (kind == LEDGER_RESUME && bytes != LEDGER_RESUME_BYTES) ||
+        (kind == LEDGER_END && bytes != LEDGER_END_BYTES) || kind < LEDGER_STEP ||
+        kind > LEDGER_END)
+        return 0;
+    return LEDGER_FRAME_BYTES + (size_t)bytes;
+}
+
+iron__ledger_step iron__ledger_step_read(const unsigned char *p) {
+    return (iron__ledger_step){
+        .step = iron__ledger_u64(p),
+        .micro = iron__ledger_u32(p + 8),
+        .epoch = iron__ledger_u32(p + 12),
+        .tokens = iron__ledger_u64(p + 16),
+        .seal = {iron__ledger_u64(p + 24), iron__ledger_u64(p + 32)},
+        .bag = {iron__ledger_u64(p + 40), iron__ledger_u64(p + 48), iron__ledger_u64(p + 56)},
+        .time_ns = iron__ledger_u64(p + 64),
+    };
+}
+
+const unsigned char *iron__ledger_samples(const iron_ledgers *l, const iron__ledger_entry *e,
+                                          uint64_t *count) {
+    const unsigned char *payload = iron__ledger_payload(l, e);
+    uint32_t bytes = iron__ledger_u32(payload - LEDGER_FRAME_BYTES + 4);
+
+    *count = (bytes - LEDGER_STEP_BYTES) / LEDGER_SAMPLE_BYTES;
+    return payload + LEDGER_STEP_BYTES;
+}
+
+size_t iron__ledger_step_end(const iron__ledger_entry *e, size_t from, size_t count) {
+    size_t end = from + 1;
+
+    while (end < count && e[end].step == e[from].step)
+        end++;
+    return end;
+}
+
+size_t iron__ledger_unit_end(const iron__ledger_entry *e, size_t from, size_t count) {
+    size_t end = from + 1;
+
+    while (end < count && e[end].step == e[from].step && e[end].file == e[from].file)
+        end++;
+    return end;
+}
+
+iron_bag iron__ledger_bag(const iron_ledgers *l, const iron__ledger_entry *e, size_t from,
+                          size_t end) {
+    iron_bag sum = {0, 0, 0};
+
+    for (size_t k = from; k < end; k++) {
+        iron__ledger_step s = iron__ledger_read(l, &e[k]);
+
+        iron_bag_merge(&sum, &s.bag);
+    }
+    return sum;
+}
+
+/* Files. */
+
+static iron_status add_part(iron__ledger_file *f, uint32_t world, uint64_t time_ns,
+                            iron_error *err) {
+    if (!IRON_ARRAY_GROW(&f->parts, f->part_count, &f->part_capacity))
+        return iron__no_memory(err, f->path);
+    f->parts[f->part_count++] =
+        (iron__ledger_part){.world = world, .time_ns = time_ns, .end = f->records};
+    return IRON_OK;
+}
+
+static iron_status add_step(iron_ledgers *l, iron__ledger_file *f, size_t offset, iron_error *err) {
+    iron__ledger_step s = iron__ledger_step_read(f->map + offset);
+
+    if (!IRON_ARRAY_GROW(&l->entries, l->count, &l->capacity))
+        return iron__no_memory(err, f->path);
+    l->entries[l->count++] = (iron__ledger_entry){
+        .step = s.step,
+        .offset = offset,
+        .file = (uint32_t)(f - l->files),
+        .micro = s.micro,
+        .epoch = s.epoch,
+        .generation = (uint32_t)f->part_count - 1, /* of this file, until all are known */
+    };
+    if (f->records++ == 0)
+        f->first = l->entries[l->count - 1];
+    f->last = l->entries[l->count - 1];
+    f->samples += s.bag.samples;
+    f->tokens += s.tokens;
+    f->parts[f->part_count - 1].end = f->records;
+    return IRON_OK;
+}
+
+/* A frame that is not whole: the torn end of the file, or damage if a whole frame follows. */
+static iron_status judge_rest(iron__ledger_file *f, size_t at, iron_error *err) {
+    size_t left = f->bytes - at;
+    uint32_t bytes = left >= 8 ? iron__ledger_u32(f->map + at + 4) : UINT32_MAX;
+
+    f->whole = at;
+    IRON_FAIL_IF(bytes <= LEDGER_FRAME_MAX && left - LEDGER_FRAME_BYTES > bytes &&
+                     iron__ledger_frame(f->map + at + LEDGER_FRAME_BYTES + bytes,
+                                        left - LEDGER_FRAME_BYTES - bytes) > 0,
+                 err, IRON_E_FORMAT,
+                 "%.120s is damaged at byte %zu, after record %zu; restore it from a copy", f->path,
+                 at, f->records);
+    return IRON_OK;
+}
+
+static iron_status read_frames(iron_ledgers *l, iron__ledger_file *f, iron_error *err) {
+    size_t at = LEDGER_HEADER_BYTES, bytes;
+
+    IRON_TRY(add_part(f, iron__ledger_u32(f->map + 20), iron__ledger_u64(f->map + 24), err));
+    for (; at < f->bytes; at += bytes) {
+        const unsigned char *frame = f->map + at, *payload = frame + LEDGER_FRAME_BYTES;
+
+        bytes = iron__ledger_frame(frame, f->bytes - at);
+        if (bytes == 0)
+            return judge_rest(f, at, err);
+        f->is_closed = iron__ledger_u32(frame) == LEDGER_END;
+        if (iron__ledger_u32(frame) == LEDGER_STEP)
+            IRON_TRY(add_step(l, f, at + LEDGER_FRAME_BYTES, err));
+        else if (iron__ledger_u32(frame) == LEDGER_RESUME)
+            IRON_TRY(add_part(f, iron__ledger_u32(payload), iron__ledger_u64(payload + 8), err));
+    }
+    f->whole = at;
+    return IRON_OK;
+}
+
+/* Maps a file of at least a header. *is_ledger: it begins like one. */
+static iron_status map_file(iron__ledger_file *f, bool *is_ledger, iron_error *err) {
+    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    unsigned char header[LEDGER_HEADER_BYTES];
+    iron_status status = IRON_OK;
+    struct stat about;
+    void *map;
+
+    *is_ledger = false;
+    if (fd < 0 || fstat(fd, &about) != 0) {
+        status = iron__fail_path(err, "open", f->path, errno);
+    } else if (S_ISREG(about.st_mode) && about.st_size >= LEDGER_HEADER_BYTES &&
+               pread(fd, header, sizeof header, 0) == (ssize_t)sizeof header &&
+               iron__ledger_header_is_valid(header)) {
+        *is_ledger = true;
+        f->bytes = (size_t)about.st_size;
+        f->rank = iron__ledger_u32(header + 16);
+        f->flags = iron__ledger_u32(header + 32);
+        map = mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (map == MAP_FAILED)
+            status = iron__fail_path(err, "map", f->path, errno);
+        else
+            f->map = map;
+    }
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+/* Adds a file if it is a ledger. */
+static iron_status add_file(iron_ledgers *l, const char *path, bool *is_ledger, iron_error *err) {
+    iron__ledger_file f = {.path = strdup(path)};
+    iron_status status;
+
+    if (!f.path || !IRON_ARRAY_GROW(&l->files, l->file_count, &l->file_capacity)) {
+        free(f.path);
+        return iron__no_memory(err, path);
+    }
+    status = map_file(&f, is_ledger, err);
+    if (*is_ledger)
+        l->files[l->file_count++] = f;
+    else
+        free(f.path);
+    return status;
+}
+
+static iron_status add_folder(iron_ledgers *l, const char *path, iron_error *err) {
+    DIR *folder = opendir(path);
+    size_t before = l->file_count;
+    const struct dirent *entry;
+    iron_status status = IRON_OK;
+    char *name = NULL;
+    bool is_ledger;
+
+    if (!folder)
+        return iron__fail_path(err, "open", path, errno);
+    while (status == IRON_OK && (entry = readdir(folder))) {
+        if (entry->d_name[0] == '.')
+            continue;
+        name = iron__print("%s/%s", path, entry->d_name);
+        status = name ? add_file(l, name, &is_ledger, err) : iron__no_memory(err, path);
+        free(name);
+    }
+    closedir(folder);
+    if (status == IRON_OK && l->file_count == before)
+        status = iron__fail(
+            err, IRON_E_ARG, 0,
+            "%.160s contains no ledgers; name the folder that the Recorder wrote to", path);
+    return status;
+}
+
+static iron_status add_path(iron_ledgers *l, const char *path, iron_error *err) {
+    struct stat about;
+    bool is_ledger;
+
+    if (stat(path, &about) != 0)
+        return iron__fail_path(err, "open", path, errno);
+    if (S_ISDIR(about.st_mode))
+        return add_folder(l, path, err);
+    IRON_TRY(add_file(l, path, &is_ledger, err));
+    IRON_FAIL_IF(!is_ledger, err, IRON_E_FORMAT,
+                 "%.160s is not a ledger; ledgers are written by the Recorder of iron_tokens",
+                 path);
+    return IRON_OK;
+}
+
+static int compare_files(const void *a, const void *b) {
+    const iron__ledger_file *x = a, *y = b;
+
+    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
+                              : strcmp(x->path, y->path);
+}
+
+/* Sorts the files by rank, and reads them. */
+static iron_status read_files(iron_ledgers *l, iron_error *err) {
+    if (l->file_count > 1)
+        qsort(l->files, l->file_count, sizeof *l->files, compare_files);
+    for (size_t k = 0; k < l->file_count; k++) {
+        IRON_FAIL_IF(k > 0 && l->files[k].rank == l->files[k - 1].rank, err, IRON_E_ARG,
+                     "%.80s and %.80s are both of rank %" PRIu32
+                     "; a run has one ledger for each rank",
+                     l->files[k - 1].path, l->files[k].path, l->files[k].rank);
+        IRON_TRY(read_frames(l, &l->files[k], err));
+    }
+    return IRON_OK;
+}
+
+/* Generations. */
+
+static uint64_t distance(uint64_t x, uint64_t y) { return x > y ? x - y : y - x; }
+
+/* The generations of a file's parts. All ranks have seen those whose world is large enough for
+ * them; a rank that has missed some is matched by world and time. */
+static void match_parts(const iron_ledgers *l, iron__ledger_file *f) {
+    size_t expected = 0, g = 0;
+
+    for (size_t k = 0; k < l->generation_count; k++)
+        expected += l->generations[k].world > f->rank;
+    for (size_t k = 0; k < f->part_count; k++) {
+        iron__ledger_part *part = &f->parts[k];
+        size_t left = f->part_count - 1 - k, best = l->generation_count;
+
+        for (size_t at = g; at + left < l->generation_count; at++) {
+            const iron__ledger_generation *to = &l->generations[at];
+            bool fits = to->world > f->rank && to->world == part->world;
+
+            if (fits && (best == l->generation_count ||
+                         distance(to->time_ns, part->time_ns) <
+                             distance(l->generations[best].time_ns, part->time_ns)))
+                best = at;
+            if (fits && expected == f->part_count)
+                break;
+        }
+        part->generation = (uint32_t)(best < l->generation_count ? best : l->generation_count - 1);
+        g = part->generation + 1;
+    }
+}
+
+static iron_status find_generations(iron_ledgers *l, iron_error *err) {
+    const iron__ledger_file *most = &l->files[0];
+
+    for (size_t k = 1; k < l->file_count; k++)
+        if (l->files[k].part_count > most->part_count)
+            most = &l->files[k];
+    l->generation_count = most->part_count;
+    l->generations = calloc(most->part_count, sizeof *l->generations);
+    if (!l->generations)
+        return iron__no_memory(err, most->path);
+    for (size_t k = 0; k < most->part_count; k++)
+        l->generations[k] = (iron__ledger_generation){.world = most->parts[k].world,
+                                                      .time_ns = most->parts[k].time_ns,
+                                                      .first_step = UINT64_MAX};
+    for (size_t k = 0; k < l->file_count; k++)
+        match_parts(l, &l->files[k]);
+    for (size_t k = 0; k < l->count; k++) {
+        iron__ledger_entry *e = &l->entries[k];
+        iron__ledger_generation *g;
+
+        e->generation = l->files[e->file].parts[e->generation].generation;
+        g = &l->generations[e->generation];
+        g->first_step = e->step < g->first_step ? e->step : g->first_step;
+        g->last_step = e->step > g->last_step ? e->step : g->last_step;
+    }
+    for (size_t k = l->generation_count, limit = SIZE_MAX; k-- > 0;) {
+        l->generations[k].limit = limit;
+        limit = l->generations[k].first_step < limit ? l->generations[k].first_step : limit;
+    }
+    return IRON_OK;
+}
+
+/* Which records count. */
+
+static int compare_entries(const void *a, const void *b) {
+    const iron__ledger_entry *x = a, *y = b;
+
+#define BY(member)                                                                                 \
+    if (x->member != y->member)                                                                    \
+    return x->member < y->member ? -1 : 1
+    BY(step);
+    BY(file); /* which are sorted by rank */
+    BY(micro);
+    BY(generation);
+    BY(offset);
+#undef BY
+    return 0;
+}
+
+static void sort_entries(iron__ledger_entry *e, size_t count) {
+    for (size_t k = 1; k < count; k++)
+        if (compare_entries(&e[k - 1], &e[k]) > 0) {
+            qsort(e, count, sizeof *e, compare_entries);
+            return;
+        }
+}
+
+static bool counts(const iron_ledgers *l, size_t k) {
+    const iron__ledger_entry *e = &l->entries[k];
+    bool is_last =
+        k + 1 == l->count || e[1].step != e->step || e[1].file != e->file || e[1].micro != e->micro;
+
+    return is_last && e->step < l->generations[e->generation].limit;
+}
+
+/* Moves the records that do not count behind those that do; both stay sorted. */
+static iron_status divide(iron_ledgers *l, iron_error *err) {
+    size_t kept = 0, history = 0;
+    iron__ledger_entry *old;
+
+    for (size_t k = 0; k < l->count; k++)
+        history += !counts(l, k);
+    old = malloc((history + 1) * sizeof *old);
+    if (!old)
+        return iron__no_memory(err, "the records of a run");
+    for (size_t k = 0, h = 0; k < l->count; k++) {
+        bool is_counted = counts(l, k); /* looks at the next one, which has not moved */
+        iron__ledger_entry e = l->entries[k];
+
+        if (is_counted) {
+            l->entries[kept++] = e;
+        } else {
+            old[h++] = e;
+            l->files[e.file].superseded++;
+        }
+    }
+    if (history > 0)
+        memcpy(l->entries + kept, old, history * sizeof *old);
+    free(old);
+    l->history = l->entries + kept;
+    l->history_count = history;
+    l->count = kept;
+    return IRON_OK;
+}
+
+static void count_steps(iron_ledgers *l) {
+    for (size_t k = 0; k < l->count; k = iron__ledger_step_end(l->entries, k, l->count))
+        l->steps++;
+    for (size_t k = 0; k < l->file_count; k++)
+        l->ranks += l->files[k].records > l->files[k].superseded;
+}
+
+iron_status iron_ledgers_open(const char *const *paths, size_t count, iron_ledgers **out,
+                              iron_error *err) {
+    iron_ledgers *l = calloc(1, sizeof *l);
+    iron_status status = l ? IRON_OK : iron__no_memory(err, "ledgers");
+
+    *out = NULL;
+    for (size_t k = 0; status == IRON_OK && k < count; k++)
+        status = add_path(l, paths[k], err);
+    if (status == IRON_OK && (!l->files || l->file_count == 0)) {
+        status = IRON_E_ARG;
+        iron__fail(err, status, 0, "no ledgers; name files, or a folder of them");
+    }
+    if (status == IRON_OK)
+        status = read_files(l, err);
+    if (status == IRON_OK)
+        status = find_generations(l, err);
+    if (status == IRON_OK) {
+        sort_entries(l->entries, l->count);
+        status = divide(l, err);
+    }
+    if (status == IRON_OK) {
+        count_steps(l);
+        *out = l;
+    } else {
+        iron_ledgers_close(l);
+    }
+    return status;
+}
+
+void iron_ledgers_close(iron_ledgers *l) {
+    if (!l)
+        return;
+    for (size_t k = 0; k < l->file_count; k++) {
+        iron__ledger_file *f = &l->files[k];
+
+        if (f->map)
+            munmap((void *)(uintptr_t)f->map, f->bytes);
+        free(f->path);
+        free(f->parts);
+    }
+    free(l->files);
+    free(l->generations);
+    free(l->entries);
+    free(l);
+}
+
+/* What a caller sees. */
+
+/* Ranks of the largest world that has records, without a ledger. */
+static void count_missing_ranks(const iron_ledgers *l, iron_ledgers_summary *s) {
+    uint32_t world = 0, next = 0;
+
+    for (size_t k = 0; k < l->generation_count; k++)
+        if (l->generations[k].world > world)
+            world = l->generations[k].world;
+    for (size_t k = 0; k < l->file_count && next == l->files[k].rank; k++)
+        next++;
+    s->missing_ranks = world > l->file_count ? world - (uint32_t)l->file_count : 0;
+    s->first_missing_rank = next;
+}
+
+iron_status iron_ledgers_summarize(const iron_ledgers *l, iron_ledgers_summary *s,
+                                   iron_error *err) {
+    IRON_TRY(iron__struct_check(s, sizeof *s, "iron_ledgers_summary", err));
+    *s = (iron_ledgers_summary){
+        .struct_size = sizeof *s,
+        .world = l->generations[l->generation_count - 1].world,
+        .ledgers = l->file_count,
+        .ranks = l->ranks,
+        .steps = l->steps,
+        .records = l->count + l->history_count,
+        .superseded = l->history_count,
+    };
+    count_missing_ranks(l, s);
+    if (l->count > 0) {
+        s->first_step = l->entries[0].step;
+        s->last_step = l->entries[l->count - 1].step;
+    }
+    for (size_t k = 0; k < l->count; k++) {
+        iron__ledger_step step = iron__ledger_read(l, &l->entries[k]);
+
+        s->samples += step.bag.samples;
+        s->tokens += step.tokens;
+    }
+    return IRON_OK;
+}
+
+iron_status iron_ledgers_at(const iron_ledgers *l, size_t index, iron_ledger_info *info,
+                            iron_error *err) {
+    const iron__ledger_file *f;
+
+    IRON_TRY(iron__struct_check(info, sizeof *info, "iron_ledger_info", err));
+    IRON_FAIL_IF(index >= l->file_count, err, IRON_E_ARG, "ledger %zu of %zu", index,
+                 l->file_count);
+    f = &l->files[index];
+    *info = (iron_ledger_info){
+        .struct_size = sizeof *info,
+        .rank = f->rank,
+        .world = f->parts[f->part_count - 1].world,
+        .resumes = (uint32_t)f->part_count - 1,
+        .is_closed = f->is_closed && f->whole == f->bytes,
+        .has_samples = !(f->flags & LEDGER_WITHOUT_SAMPLES),
+        .path = f->path,
+        .bytes = f->bytes,
+        .torn = f->bytes - f->whole,
+        .records = f->records,
+        .superseded = f->superseded,
+        .samples = f->samples,
+        .tokens = f->tokens,
+        .first_step = f->first.step,
+        .last_step = f->last.step,
+        .first_epoch = f->first.epoch,
+        .last_epoch = f->last.epoch,
+    };
+    return IRON_OK;
+}
+
+uint64_t iron_ledgers_record_count(const iron_ledgers *l) { return l->count; }
+
+iron_status iron_ledgers_record(const iron_ledgers *l, uint64_t index, iron_ledger_record *record,
+                                iron_error *err) {
+    iron__ledger_step s;
+
+    IRON_TRY(iron__struct_check(record, sizeof *record, "iron_ledger_record", err));
+    IRON_FAIL_IF(index >= l->count, err, IRON_E_ARG, "record %" PRIu64 " of %zu", index, l->count);
+    s = iron__ledger_read(l, &l->entries[index]);
+    *record = (iron_ledger_record){
+        .struct_size = sizeof *record,
+        .rank = iron__ledger_rank(l, &l->entries[index]),
+        .micro = s.micro,
+        .epoch = s.epoch,
+        .step = s.step,
+        .tokens = s.tokens,
+        .time_ns = s.time_ns,
+        .bag = s.bag,
+    };
+    snprintf(record->seal, sizeof record->seal, "%016" PRIx64 "%016" PRIx64, s.seal[0], s.seal[1]);
+    return IRON_OK;
+}
