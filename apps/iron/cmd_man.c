@@ -50,6 +50,9 @@ static const struct variable {
                       "system's."},
     {"SSL_CERT_DIR", "A folder of such certificates; default: the system's."},
     {"IRON_PEERS", "Folder of the plug-ins that race other libraries; none: race without them."},
+    {"IRON_CEILING_MIB",
+     "Working set in MiB with which ceilings are measured; default: at least four times the "
+     "last-level cache. A small one takes no time, but its ceilings are those of the cache."},
     {"IRON_POWERCAP",
      "Folder of the processors' energy counters; default: /sys/class/powercap; none: energy is not "
      "measured."},

@@ -555,6 +555,10 @@ iron__cpu_pass iron__cpu_pass_find(const char *name);
 
 typedef struct iron__cpu_ceilings iron__cpu_ceilings;
 
+/* The working set that was asked for: by an option, else by the variable IRON_CEILING_MIB; 0: by
+ * neither. */
+uint64_t iron__ceiling_bytes(uint64_t asked);
+
 /* 0 threads: all; 0 bytes: the usual working set. */
 iron_status iron__cpu_ceilings_create(uint32_t threads, uint64_t bytes, iron__cpu_ceilings **out,
                                       iron_error *err);

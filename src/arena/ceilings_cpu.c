@@ -472,9 +472,17 @@ static void search_all(iron__cpu_ceilings *c) {
         calibration_save(c);
 }
 
+uint64_t iron__ceiling_bytes(uint64_t asked) {
+    const char *text = secure_getenv("IRON_CEILING_MIB");
+    unsigned long mib = text ? strtoul(text, NULL, 10) : 0;
+
+    return asked ? asked : mib <= BUFFER_MAX >> 20 ? (uint64_t)mib << 20 : BUFFER_MAX;
+}
+
 static uint64_t choose_bytes(uint64_t bytes) {
     iron_cpu_info cpu = {.struct_size = sizeof cpu};
 
+    bytes = iron__ceiling_bytes(bytes);
     if (bytes == 0) {
         iron_cpu_describe(&cpu, NULL);
         bytes = 4 * iron__cpu_last_cache_bytes();

@@ -512,7 +512,7 @@ static size_t whole_granules(size_t bytes) {
 
 static iron_status allocate_working_set(measurement *b, iron_error *err) {
     const iron__gpu_info *info = &b->device->info;
-    size_t asked = (size_t)b->options->buffer_bytes;
+    size_t asked = (size_t)iron__ceiling_bytes(b->options->buffer_bytes);
     size_t bytes = info->is_gpu ? GPU_BYTES : OTHER_BYTES, least = 4 * (size_t)info->cache_bytes;
 
     bytes = at_most(bytes > least ? bytes : least, info->memory_bytes / 4);

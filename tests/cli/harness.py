@@ -101,6 +101,7 @@ def environment(extra=None) -> dict:
     env = {k: v for k, v in os.environ.items() if k != "NO_COLOR"}
     env.update({"LC_ALL": "C.UTF-8", "IRON_CACHE_DIR": str(CACHE / "iron"),
                 "XDG_CACHE_HOME": str(CACHE)})
+    env.setdefault("IRON_CEILING_MIB", "16")  # seconds for each race otherwise
     env.setdefault("POCL_CACHE_DIR", str(CACHE / "pocl"))  # the build's, which is filled already
     # at the end: instead of a second for each process; signal stacks: PoCL's compiler makes its own
     env.setdefault("TSAN_OPTIONS", "atexit_sleep_ms=50:use_sigaltstack=0")

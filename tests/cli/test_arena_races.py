@@ -857,6 +857,8 @@ class Help(ArenaTest):
                 continue
             with self.subTest(args=args):
                 more = [] if "--runs" in args or "--list" in args else ["--time", 1]
+                if more and not {"--size", "--data", "--template"} & set(args):
+                    more += ["--size", 100000]  # a pass takes no second, however slow the machine
                 result = self.iron(*args, *more, env=CPU_ONLY, timeout=10 * TIMEOUT_S)
                 self.assertIn(result.code, (0, 1) if "--compare" in args else (0,), str(result))
         self.assertLessEqual({"race.json"}, set(self.listing()))
