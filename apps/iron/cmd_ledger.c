@@ -18,7 +18,7 @@ typedef struct ledger_options {
     uint32_t threads;
     text_list in;
     uint64_t sample;
-    const char *csv, *svg;
+    const char *csv, *svg, *html;
     reading reading;
 } ledger_options;
 
@@ -38,6 +38,8 @@ static const option ledger_table[] = {
            "trace: write one line for each recorded sample: where in the dataset it is"),
     OPTION("svg", OPTION_TEXT, "FILE", ledger_options, svg,
            "trace: draw how often each part of the dataset was seen"),
+    OPTION("html", OPTION_TEXT, "FILE", ledger_options, html,
+           "trace: write a page with that picture, the counts and what was never seen"),
     OPTION("memory", OPTION_NUMBER, "SIZE", ledger_options, memory,
            "check, trace: size of the tables that find samples", .min = 1 << 16,
            .standard = "1GiB"),
@@ -545,6 +547,60 @@ static bool next_unseen(const traced *t, uint64_t at, uint64_t *first, uint64_t 
     return *first < samples;
 }
 
+#define RANGES_MAX 100u
+
+static void put_escaped(text_file *f, const char *text) {
+    for (; *text; text++)
+        if (strchr("<>&\"", *text))
+            put(f, "&#%d;", *text);
+        else
+            put(f, "%c", *text);
+}
+
+/* A file of its own: it loads nothing. */
+static void write_html(text_file *f, const traced *t) {
+    const iron_ledger_trace_summary *s = &t->sums;
+    uint64_t first = 0, end = 0;
+    unsigned ranges = 0;
+
+    put(f, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+           "<meta name=\"viewport\" content=\"width=device-width\">\n"
+           "<title>Coverage of a dataset</title>\n<style>\n"
+           ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;"
+           "margin:2rem auto;padding:0 1rem;background:#fff;color:#1b2733}svg{width:100%%}"
+           "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+           "th,td{padding:.2rem 1.5rem .2rem 0;text-align:right;border-bottom:1px solid #8886}"
+           "@media (prefers-color-scheme:dark){body{background:#12181f;color:#e6edf3}}\n"
+           "</style>\n<main>\n<h1>Coverage of ");
+    put_escaped(f, t->in);
+    put(f, "</h1>\n<p>%" PRIu64 " samples in the dataset, %" PRIu64 " recorded", s->dataset_samples,
+        s->samples);
+    if (s->unknown > 0)
+        put(f,
+            "; %" PRIu64 " of them are not in the dataset, first at step %" PRIu64
+            " on rank %" PRIu32,
+            s->unknown, s->first_unknown_step, s->first_unknown_rank);
+    if (s->copies > 0)
+        put(f, "; %" PRIu64 " samples of the dataset are equal to an earlier one", s->copies);
+    put(f, ".</p>\n");
+    write_svg(f, t);
+    put(f, "<h2>How often</h2>\n<table>\n<tr><th scope=\"col\">seen<th scope=\"col\">samples"
+           "<th scope=\"col\">share\n");
+    for (unsigned k = 0; k < IRON_LEDGER_SEEN; k++)
+        if (s->seen[k] > 0 || k < 2)
+            put(f, "<tr><td>%u%s<td>%" PRIu64 "<td>%.2f %%\n", k,
+                k == IRON_LEDGER_SEEN - 1 ? " or more" : "", s->seen[k],
+                100 * (double)s->seen[k] / (s->dataset_samples ? (double)s->dataset_samples : 1));
+    put(f, "</table>\n<h2>Never seen</h2>\n<table>\n<tr><th scope=\"col\">first sample"
+           "<th scope=\"col\">last<th scope=\"col\">samples\n");
+    for (; ranges < RANGES_MAX && next_unseen(t, end, &first, &end); ranges++)
+        put(f, "<tr><td>%" PRIu64 "<td>%" PRIu64 "<td>%" PRIu64 "\n", first, end - 1, end - first);
+    put(f, "</table>\n<p>%s</p>\n</main>\n</html>\n",
+        ranges == 0                         ? "Every sample was seen."
+        : next_unseen(t, end, &first, &end) ? "Only the first 100 ranges are listed."
+                                            : "These are all ranges.");
+}
+
 static void print_trace(const traced *t) {
     const iron_ledger_trace_summary *s = &t->sums;
     double all = s->dataset_samples > 0 ? (double)s->dataset_samples : 1;
@@ -566,8 +622,6 @@ static void print_trace(const traced *t) {
                " on rank %" PRIu32 "\n",
                s->unknown, s->first_unknown_step, s->first_unknown_rank);
 }
-
-#define RANGES_MAX 100u
 
 static void trace_json(const traced *t) {
     const iron_ledger_trace_summary *s = &t->sums;
@@ -629,6 +683,8 @@ static iron_status trace(ledger_options *o, const iron_ledgers *l, iron_error *e
         status = write_report(o->csv, write_csv, &t, err);
     if (status == IRON_OK && o->svg)
         status = write_report(o->svg, write_svg, &t, err);
+    if (status == IRON_OK && o->html)
+        status = write_report(o->html, write_html, &t, err);
     if (status == IRON_OK && o->wants_json)
         trace_json(&t);
     else if (status == IRON_OK)

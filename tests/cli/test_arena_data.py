@@ -3,6 +3,7 @@
 
 import json
 import unittest
+from collections import Counter
 
 from arena_support import CPU_ONLY, ArenaTest, Races, case_of
 from harness import REPO, iron, npy, pack, parse_json
@@ -32,7 +33,7 @@ class Race(Races):
         (cls.home / "my tokens.npy").write_bytes(npy(TOKENS, "<u2", "H"))
         template = iron("arena", "--template", "histogram.c").text
         (cls.home / "honest.c").write_text(template)
-        known = ", ".join(f"[{token}] = {TOKENS.count(token)}" for token in sorted(set(TOKENS)))
+        known = ", ".join(f"[{token}] = {count}" for token, count in sorted(Counter(TOKENS).items()))
         (cls.home / "known.c").write_text(KNOWS_THE_FILE % known)
         cls.args = ["--data", "my tokens.npy", "--size", "20000", "--runs", "3"]
         race = iron("arena", "*.cpu.*", *cls.args, "--contender", "honest.c", "--contender",

@@ -380,6 +380,18 @@ class Trace(LedgerTest):
         kinds = [r.get("class") for r in root.iter("{http://www.w3.org/2000/svg}rect")]
         self.assertEqual([kinds.count(k) for k in ("s0", "s1", "s2")], [11, 29, 3])  # with the legend
 
+    def test_page(self):
+        self.trace(list(range(10, 40)) + [10, 11])
+        self.succeeds("ledger", "trace", "run", "--in", "data.bin", "--dtype", "u16", "--sample", "8",
+                      "--html", "seen.html")
+        page = (self.dir / "seen.html").read_text()
+        self.assertIn("<h1>Coverage of data.bin</h1>", page)
+        self.assertIn("<tr><td>2<td>2<td>5.00 %", page)
+        self.assertIn("<tr><td>0<td>9<td>10\n</table>\n<p>These are all ranges.</p>", page)
+        self.assertNotRegex(page, r'(src|href)=|url\(')  # loads nothing
+        picture = page[page.index("<svg"):page.index("</svg>")]
+        self.assertEqual(picture.count('class="s2"'), 3)  # with the legend
+
     def test_refusals(self):
         self.write_run("run", [plain(world=1)])
         self.refused("ledger", "trace", "run", says=("--in",))
