@@ -415,7 +415,8 @@ def run_on_a_gpu(case, backend: str, ending: str, prelude: str, size: int) -> No
     files = [*case.cheats, *case.honest, case.home / f"broken{ending}"]
     case.code, case.rows, case.err = results(
         *(f"*.{file.stem}" for file in files), *options(*files), "--size", f"{size},101x77",
-        "--dtype", "u32,f64", "--vocab", 1000, *one_case(ops), "--runs", 5, env={})
+        "--dtype", "u32,f64", "--vocab", 1000, *one_case(ops), "--runs", 5,
+        env={"IRON_CEILING_MIB": "0"} if backend == "cuda" else {})  # of the memory, not the cache
 
 
 class OnOpencl(ArenaTest):

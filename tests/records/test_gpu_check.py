@@ -26,13 +26,13 @@ def row(glob, size):
     scope = {"median_ms": 1.0, "gb_s": 4000.0, "percent_of_ceiling": 99.0, "samples": [1.0]}
     return {"op": op, "contender": name.replace("*", "champion"), "backend": backend, "memory": "pageable", "size": size,
             "dtype": option("--dtype") or "u32", "params": {}, "peer": "blas" in name, "useful_bytes": 4096, "status": "ok", "verified": True,
-            "baseline": "", "speedup": 1.0, "kernels": [], "scopes": {"kernel": scope}}
+            "above_ceiling": False, "baseline": "", "speedup": 1.0, "kernels": [], "scopes": {"kernel": scope}}
 if words[0] == "info" and "--json" in words:
     print(json.dumps({"backends": [{"name": "cuda", "devices": [{"is_gpu": True}]}]}))
 elif words[0] == "selftest":
     print(json.dumps({"failures": [], "skips": [], "passed": 5, "failed": 0, "skipped": 0}))
 elif words[0] == "arena":
-    globs = [w for w in words[1:] if "." in w and not w.startswith("-") and "/" not in w]
+    globs = [w for w in words[1:] if "." in w and not w.startswith("-") and "/" not in w] or ["tokens.cuda.champion"]
     sizes = ["1x1", "7x9"] if "random" in (option("--size") or "") else [option("--size") or "1"]
     document = {"schema": "iron.arena/1", "host": {"date": "2026-01-01T00:00:00Z", "cpu": "a processor", "threads": 2}, "devices": [], "ceilings": [], "results": [row(g, s) for s in sizes for g in globs]}
     json.dump(document, open(option("--json"), "w"))
@@ -87,6 +87,9 @@ class GpuCheck(unittest.TestCase):
             with open(self.path("stubs", name), "w", encoding="utf-8") as file:
                 file.write(text)
             os.chmod(self.path("stubs", name), 0o755)
+        os.makedirs(self.path("tests", "cli"))
+        with open(self.path("tests", "cli", "run.py"), "w", encoding="utf-8") as file:
+            file.write("import os, sys\nsys.exit(print(os.environ['IRON'], *sys.argv[1:]))\n")
 
     def path(self, *names):
         return os.path.join(self.tree, *names)
@@ -116,11 +119,14 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual([len(record["feeds"][d]) for d in ("u32", "u16")], [6, 6])
         self.assertEqual(len(record["sums"]), 4)
         for race in ("tokens", "seal", "atax-f32", "atax-talk", "histogram-128256", "transpose", "layout", "residency", "cpu",
-                     "sweep-cuda", "sweep-cpu"):
+                     "sweep-cuda", "sweep-cpu", "whole-3"):
             self.assertIn(race, record["races"])
         self.assertGreaterEqual(len(record["profiles"]), 15)
         self.assertEqual({(p["kernel"], p["time_us"]) for p in record["profiles"]}, {("stub_kernel", 12.5)})
         self.assertEqual(self.claim("compute-sanitizer")["status"], "met")
+        self.assertEqual(self.claim("three whole races")["status"], "met")
+        with open(self.path("build-gpu", "results", "contenders.log"), encoding="utf-8") as file:
+            self.assertIn("/build-gpu/iron test_contenders.OnCuda\n", file.read())
         self.assertEqual(self.claim("single-pass over OpenBLAS, 200 random")["figure"], 1.0)
         with tarfile.open(self.path("build-gpu", "results", "record.tar.gz")) as archive:
             names = {os.path.basename(n) for n in archive.getnames()}
