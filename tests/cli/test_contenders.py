@@ -319,7 +319,7 @@ class OnTheCpu(Contenders):
         params = [] if LONG else one_case(cls.ops)
         cls.code, cls.rows, cls.err = results(
             *(f"*.{file.stem}" for file in files), *options(*files), "--size", "8000003,1001x777",
-            "--dtype", "u8,u32,f32,f64" if LONG else "u32,f64", "--vocab", 1000, *params, "--runs", 5,
+            "--dtype", "u8,u32,f32,f64" if LONG else "u32,f32,f64", "--vocab", 1000, *params, "--runs", 5,
             env={**CPU_ONLY, "TMPDIR": str(cls.home)})
 
     def test_no_honest_contender_is_accused(self):
