@@ -247,9 +247,11 @@ def flattened(values: Union[list[Any], tuple[Any, ...], range]) -> Iterator[Any]
 
 def of_list(values: Union[list[Any], tuple[Any, ...], range]) -> packed[int]:
     """Integers in lists, also nested ones, as an array of int64."""
-    if any(isinstance(value, (list, tuple, range)) for value in values):
+    kinds = set(map(type, values))
+    if any(issubclass(kind, (list, tuple, range)) for kind in kinds):
         values = list(flattened(values))
-    if bool not in set(map(type, values)):
+        kinds = set(map(type, values))
+    if bool not in kinds:
         with contextlib.suppress(TypeError, OverflowError):
             return packed("q", values)
     for at, value in enumerate(values):  # the first that is not a token id

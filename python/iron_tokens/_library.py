@@ -318,7 +318,7 @@ def library_path() -> str:
     """The path of the loaded library, or its name if the system's loader found it.
 
     >>> import iron_tokens
-    >>> iron_tokens.library_path().endswith("libiron.so.0")
+    >>> "libiron.so" in iron_tokens.library_path()
     True
     """
     return library()._name

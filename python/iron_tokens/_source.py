@@ -6,6 +6,8 @@ from __future__ import annotations
 import ctypes
 import operator
 import os
+import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from ctypes import byref
@@ -111,8 +113,12 @@ class Source:
 
 
 class Watch:
-    """The progress callback of a long call: for the caller's function, and because Python sees
-    Ctrl-C only when it runs.  What they raise ends the call and is raised again by it."""
+    """The progress callback of a long call, for the caller's function and for Ctrl-C.
+
+    Python sees signals only where it runs, which is in the callback.  An exception cannot pass
+    through the library: the call is cancelled, and raises it afterwards.  Ctrl-C has a handler of
+    its own meanwhile, since an exception might arise before the callback's first line.
+    """
 
     def __init__(self, progress: Optional[OnProgress]) -> None:
         self._progress = progress
@@ -123,15 +129,24 @@ class Watch:
         try:
             if self._progress is not None:
                 self._progress(done, known(total))
-            return 0
-        except BaseException as why:  # also KeyboardInterrupt
+        except BaseException as why:
             self._error = why
-            return 1
+        return int(self._error is not None)
+
+    def _interrupted(self, *_: object) -> None:
+        self._error = KeyboardInterrupt()
 
     def call(self, name: str, *arguments: Any) -> None:
-        err = Error()
-        status = getattr(library(), name)(*arguments, byref(err))
-        if self._error is not None and status:
+        err, is_ours = Error(), (threading.current_thread() is threading.main_thread() and
+                                 signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+        if is_ours:
+            signal.signal(signal.SIGINT, self._interrupted)
+        try:
+            status = getattr(library(), name)(*arguments, byref(err))
+        finally:
+            if is_ours:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+        if self._error is not None:
             raise self._error
         if status:
             raise_error(err)

@@ -96,12 +96,9 @@ def stat(*paths: Paths, vocab: int = 50257, eos: Optional[int] = None, histogram
     Documents end with `eos`; without it they are the rows or documents of the files, if all have
     them.
 
-    >>> import os, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "tokens.bin")
-    >>> with open(path, "wb") as file:
-    ...     _ = file.write(bytes([7, 7, 7, 0, 9, 0]))
-    >>> found = stat(path, dtype="u8", vocab=10, eos=0, histogram=True)
+    >>> from pathlib import Path
+    >>> _ = Path("tokens.bin").write_bytes(bytes([7, 7, 7, 0, 9, 0]))
+    >>> found = stat("tokens.bin", dtype="u8", vocab=10, eos=0, histogram=True)
     >>> found.documents, found.document_mean, found.run_length, found.histogram[7]
     (2, 3.0, 3, 3)
     """
@@ -111,8 +108,8 @@ def stat(*paths: Paths, vocab: int = 50257, eos: Optional[int] = None, histogram
         options.vocab, options.threads, options.progress = vocab, threads, watch.callback
         options.eos = NO_POSITION if eos is None else eos
         options.wants_histogram = bool(histogram)
-        watch.call("iron_stat_source", source.own, byref(options), byref(own))
         try:
+            watch.call("iron_stat_source", source.own, byref(options), byref(own))
             return _stat_of(own, vocab)
         finally:
             library().iron_stat_destroy(own)
@@ -182,25 +179,22 @@ def diff(a: Union[Manifest, Paths], b: Union[Manifest, Paths], *, sample: Option
     its files are read too if they still exist.  With `sample` or `eos` it is also found out whether
     samples were shuffled.
 
-    >>> import os, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> a, b = (os.path.join(folder.name, name) for name in ("a.bin", "b.bin"))
-    >>> for name, tokens in ((a, range(100)), (b, range(90))):
-    ...     with open(name, "wb") as file:
-    ...         _ = file.write(bytes(tokens))
-    >>> found = diff(a, b, dtype="u8")
+    >>> from pathlib import Path
+    >>> _ = Path("a.bin").write_bytes(bytes(range(100)))
+    >>> _ = Path("b.bin").write_bytes(bytes(range(90)))
+    >>> found = diff("a.bin", "b.bin", dtype="u8")
     >>> found.kind, found.position, found.length, found.source
     ('truncated', 90, 10, None)
-    >>> diff(a, a, dtype="u8").equal
+    >>> diff("a.bin", "a.bin", dtype="u8").equal
     True
     """
     watch, own, report = Watch(progress), ctypes.c_void_p(), sized(DiffReport)
     how = (dtype, format, column, recursive, include, exclude)
-    with _side(a, how) as first, _side(b, how) as second:
-        options = sized(DiffOptions, threads=threads, chunk_tokens=chunk_tokens,
-                        bag=cut_of(False, sample, eos), progress=watch.callback)
-        watch.call("iron_diff_run", byref(first), byref(second), byref(options), byref(own))
+    options = sized(DiffOptions, threads=threads, chunk_tokens=chunk_tokens,
+                    bag=cut_of(False, sample, eos), progress=watch.callback)
     try:
+        with _side(a, how) as first, _side(b, how) as second:
+            watch.call("iron_diff_run", byref(first), byref(second), byref(options), byref(own))
         call("iron_diff_describe", own, byref(report))
     finally:
         library().iron_diff_destroy(own)
@@ -269,23 +263,20 @@ def check(manifest: Union[Manifest, Path], *, threads: int = 0,
 
     They are searched for under their names, then beside the manifest.
 
-    >>> import os, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "tokens.bin")
-    >>> with open(path, "wb") as file:
-    ...     _ = file.write(bytes(8))
-    >>> manifest = Manifest.scan(path, dtype="u8")
+    >>> from pathlib import Path
+    >>> _ = Path("tokens.bin").write_bytes(bytes(8))
+    >>> manifest = Manifest.scan("tokens.bin", dtype="u8")
     >>> bool(check(manifest))
     True
-    >>> os.remove(path)
+    >>> Path("tokens.bin").unlink()
     >>> [file.state for file in check(manifest).bad]
     ['missing']
     """
     watch, own = Watch(progress), ctypes.c_void_p()
     options = sized(CheckOptions, threads=threads, backend=b"cpu", progress=watch.callback)
     kept = manifest_of(manifest)
-    watch.call("iron_check_run", kept._own, byref(options), byref(own))
     try:
+        watch.call("iron_check_run", kept._own, byref(options), byref(own))
         return Check(tuple(_file_check(own, k)
                            for k in range(library().iron_check_file_count(own))))
     finally:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from ctypes import byref
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, NoReturn, Optional, Union
 
 from ._library import (BagCut, BagResult, IronError, ManifestFile, ManifestInfo, Result,
                        ScanOptions, call, library, sized)
@@ -40,14 +40,11 @@ class Manifest:
     `iron sum --manifest`.  Manifests do not change.  They are equal if they are of the same tokens,
     in the same files and chunks.
 
-    >>> import os, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "tokens.bin")
-    >>> with open(path, "wb") as file:
-    ...     _ = file.write(bytes(range(8)))
-    >>> manifest = Manifest.scan(path, dtype="u8")
-    >>> manifest.write(path + ".manifest")
-    >>> Manifest.read(path + ".manifest") == manifest
+    >>> from pathlib import Path
+    >>> _ = Path("tokens.bin").write_bytes(bytes(range(8)))
+    >>> manifest = Manifest.scan("tokens.bin", dtype="u8")
+    >>> manifest.write("tokens.manifest")
+    >>> Manifest.read("tokens.manifest") == manifest
     True
     >>> manifest.tokens, manifest.files[0].dtype
     (8, 'u8')
@@ -162,6 +159,9 @@ class Manifest:
         return (f"<iron_tokens.Manifest {self.result.seal} of {self.tokens} tokens, {part}"
                 f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}>")
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Manifest is not copied or pickled; write() it, and read() it there")
+
     def __del__(self) -> None:
         if getattr(self, "_own", None) is not None:
             library().iron_manifest_destroy(self._own)
@@ -182,7 +182,11 @@ def scanned(source: Source, vocab: int, threads: int, chunk_tokens: int,
         call("iron_part_range", source.tokens, *part, byref(first), byref(count))
         options.first, options.count = first.value, count.value
     own = ctypes.c_void_p()
-    watch.call("iron_scan", source.own, byref(options), byref(own))
+    try:
+        watch.call("iron_scan", source.own, byref(options), byref(own))
+    except BaseException:
+        library().iron_manifest_destroy(own)
+        raise
     return Manifest(own)
 
 

@@ -37,9 +37,7 @@ class Recorder:
     Opening never hides an error of the caller: a wrong rank or a path that cannot be written raises.
     Recording never stops training: after an error it warns once and goes on without.
 
-    >>> import os, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> with Recorder(os.path.join(folder.name, "rank-0.ledger")) as recorder:
+    >>> with Recorder("rank-0.ledger") as recorder:
     ...     for batch in recorder.watch([[[5, 6], [7, 8]], [[9, 10], [11, 12]]]):
     ...         pass
     >>> recorder.state_dict()
