@@ -80,7 +80,9 @@ class Tokens:
             call("iron_digest_final", ctypes.byref(handle), ctypes.byref(result))
         finally:
             library().iron_digest_deinit(ctypes.byref(handle))
-        return (result.first_out_position, result.first_out_value) if result.out_of_vocab else (None, 0)
+        if result.out_of_vocab == 0:
+            return None, 0
+        return result.first_out_position, result.first_out_value
 
 
 @contextlib.contextmanager
@@ -212,8 +214,9 @@ def of_interface(interface: dict[str, Any], on_device: bool) -> Tokens:
 def of_dlpack(array: Any) -> Iterator[Tokens]:
     kind, device = array.__dlpack_device__()
     if kind not in (_dlpack.CPU, _dlpack.CUDA, _dlpack.CUDA_HOST):
-        raise TypeError(f"cannot read tokens on a device of kind "
-                        f"{_dlpack.DEVICE_NAMES.get(kind, int(kind))}; copy them to the CPU or to CUDA")
+        name = _dlpack.DEVICE_NAMES.get(kind, int(kind))
+        raise TypeError(f"cannot read tokens on a device of kind {name}; copy them to the CPU or to "
+                        "CUDA")
     on_device = kind == _dlpack.CUDA
     # 1 is CUDA's default stream: the producer makes it wait until the tokens are written
     try:
@@ -274,7 +277,8 @@ def tokens_of(array: Any) -> ContextManager[Tokens]:
     if isinstance(array, (list, tuple, range)):
         return of_buffer(memoryview(of_list(array)))
     mask = getattr(array, "mask", None)
-    if mask is not None and hasattr(mask, "any") and mask.any():  # the buffer protocol ignores NumPy's masks
+    # the buffer protocol ignores NumPy's masks
+    if mask is not None and hasattr(mask, "any") and mask.any():
         raise TypeError("the array has a mask; fill the masked values first")
     try:
         view = memoryview(array)

@@ -64,8 +64,8 @@ class Bag:
 
     def _add(self, tokens: Tokens, rows: int, length: int) -> None:
         if tokens.on_device:
-            raise TypeError("the tokens are on a GPU and cannot be copied; pass a torch tensor or an "
-                            "array in host memory")
+            raise TypeError("the tokens are on a GPU and cannot be copied; pass a torch tensor or "
+                            "an array in host memory")
         tokens.check_signed()
         with unsigned_errors(tokens):
             call("iron_bag_add_rows", byref(self._raw), tokens.dtype, tokens.address, rows, length)

@@ -25,7 +25,10 @@ def paths_of(given: Iterable[Paths]) -> list[bytes]:
     """Paths and lists of paths, in order."""
     found: list[bytes] = []
     for one in given:
-        found += paths_of(one) if isinstance(one, (list, tuple)) else [os.fsencode(one)]  # type: ignore
+        if isinstance(one, (list, tuple)):
+            found += paths_of(one)
+        else:
+            found.append(os.fsencode(one))  # type: ignore[arg-type]
     return found
 
 

@@ -32,8 +32,6 @@ class DigestResult:
     False
     """
 
-    __module__ = "iron_tokens"
-
     seal: str  #: 32 hex digits
     seal_version: int
     words: tuple[int, int, int, int]  #: count, T, A, B: the words that the seal is computed from
@@ -44,7 +42,7 @@ class DigestResult:
     out_of_vocab: int  #: number of tokens that are not below vocab
     first_out_position: Optional[int]  #: position of the first of them
     first_out_value: Optional[int]  #: its value
-    #: These three only of files, with bag, sample or eos; equal streams with equal cuts have equal bags.
+    #: These three only of files, with bag, sample or eos.
     bag: Optional[str] = field(default=None, compare=False)
     samples: Optional[int] = field(default=None, compare=False)
     bag_cut: Optional[str] = field(default=None, compare=False)  #: "rows", "sample=L", ...
@@ -72,7 +70,8 @@ class DigestResult:
 def _result_of(raw: Result, **more: Any) -> DigestResult:
     words, has_out = raw.words, raw.first_out_position != NO_POSITION
     return DigestResult(
-        raw.seal.decode(), raw.seal_version, (words[0], words[1], words[2], words[3]), raw.tokens, raw.vocab,
+        raw.seal.decode(), raw.seal_version, (words[0], words[1], words[2], words[3]),
+        raw.tokens, raw.vocab,
         raw.min if raw.tokens else None, raw.max if raw.tokens else None, raw.out_of_vocab,
         raw.first_out_position if has_out else None, raw.first_out_value if has_out else None,
         **more)
@@ -130,6 +129,9 @@ class Digest:
             raise IronError(f"threads is {threads}; it must be 0 to 1024")
         if device is not None and operator.index(device) not in range(2**32):
             raise IronError(f"device is {device}; it must be 0 or more")
+        if backend == "opencl":
+            raise IronError("backend is opencl, but arrays on GPUs give CUDA addresses; use cuda or "
+                            "None")
         call("iron_digest_init", byref(self._handle), byref(self._options()))
 
     def _options(self) -> Options:
@@ -276,7 +278,8 @@ class Digest:
             return "<iron_tokens.Digest, closed>"
         gap = self.gap()
         if gap is None:
-            return f"<iron_tokens.Digest {self.hexdigest()} of {self.end} tokens, vocab {self.vocab}>"
+            return (f"<iron_tokens.Digest {self.hexdigest()} of {self.end} tokens, vocab "
+                    f"{self.vocab}>")
         return (f"<iron_tokens.Digest up to position {self.end}, vocab {self.vocab}; {gap[0]} to "
                 f"{gap[1] - 1} are missing>")
 

@@ -58,15 +58,13 @@ class Stat:
     """Statistics of a stream.  Lengths of documents count the eos; the median is the length that at
     least half of the documents do not exceed, p95 that of 95 in 100."""
 
-    __module__ = "iron_tokens"
-
     tokens: int
     vocab: int
     min: Optional[int]  #: None if there are no tokens
     max: Optional[int]
     zeros: int
     out_of_vocab: int
-    first_out: tuple[tuple[int, int], ...]  #: (position, value) of the first tokens out of the vocabulary
+    first_out: tuple[tuple[int, int], ...]  #: (position, value) of the first eight of them
     run_length: int  #: of the longest run of one value, the first of its length
     run_position: int
     run_value: int
@@ -79,7 +77,7 @@ class Stat:
     document_p95: Optional[int]
     empty_documents: Optional[int]  #: only an eos; rows and documents: no tokens
     is_last_open: bool  #: the stream does not end with the eos
-    histogram: Optional[array[int]]  #: how often each id occurs; these only with histogram=True
+    histogram: Optional[Sequence[int]]  #: how often each id occurs; these only with histogram=True
     used_ids: Optional[int]
     unused_ids: Optional[int]
     entropy_bits: Optional[float]  #: per token
@@ -139,8 +137,6 @@ def _stat_of(own: ctypes.c_void_p, vocab: int) -> Stat:
 class Difference:
     """What happened to the first stream, A, to make the second, B; true if they differ, and str() is
     the finding in a sentence.  docs/diff.md explains the kinds."""
-
-    __module__ = "iron_tokens"
 
     #: equal changed inserted deleted repeated moved reordered truncated extended shuffled
     kind: str
@@ -224,8 +220,6 @@ def _side(what: Any, how: tuple[Any, ...]) -> Iterator[DiffSide]:
 class FileCheck:
     """What became of one file of a manifest."""
 
-    __module__ = "iron_tokens"
-
     path: str  #: as the manifest has it
     #: ok failed missing error; of manifests of version 1 also unchecked partly
     state: str
@@ -237,8 +231,6 @@ class FileCheck:
 @dataclass(frozen=True)
 class Check:
     """What a check found: true if every file is what it was; iterates over the files."""
-
-    __module__ = "iron_tokens"
 
     files: tuple[FileCheck, ...]
 

@@ -22,8 +22,6 @@ CHUNK_TOKENS = 1 << 20
 class StreamFile:
     """A file of a manifest's stream."""
 
-    __module__ = "iron_tokens"
-
     path: str  #: as it was given
     dtype: str  #: "u16"
     format: str  #: "npy"

@@ -124,6 +124,7 @@ class Refusals(DigestTest):
     def test_options(self):
         for options, words in (({"vocab": 0}, "vocab is 0"), ({"vocab": 2**32 + 1}, "vocab is"),
                                ({"threads": 2000}, "threads is 2000"), ({"device": -1}, "device"),
+                               ({"backend": "opencl"}, "CUDA addresses; use cuda"),
                                ({"backend": "abacus"}, "unknown backend 'abacus'")):
             with self.assertRaisesRegex(IronError, words):
                 Digest(**options)

@@ -12,6 +12,7 @@ import os
 import pkgutil
 import re
 import tempfile
+import typing
 import unittest
 
 from support import REPO, iron_tokens
@@ -72,9 +73,12 @@ class Descriptions(unittest.TestCase):
 
     def test_everything_has_types(self):
         checked = 0
+        for name in iron_tokens.__all__:
+            typing.get_type_hints(getattr(iron_tokens, name))
         for name, function in self.functions():
             if not function.__code__.co_filename.startswith(os.path.dirname(iron_tokens.__file__)):
                 continue  # written by dataclass
+            typing.get_type_hints(function)  # every name in them exists
             signature = inspect.signature(function)
             self.assertIsNot(signature.return_annotation, signature.empty, name)
             for parameter in list(signature.parameters.values()):

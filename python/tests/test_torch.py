@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """PyTorch's tensors, of every type and layout.  On a machine with a GPU, and a torch for it:
 
-    IRON_CUDA_LIBRARY=libcuda.so.1 IRON_TEST_TORCH_DEVICE=cuda python3 python/tests/test_torch.py
+    IRON_CUDA_LIBRARY=libcuda.so.1 IRON_TEST_TORCH_DEVICE=cuda python3 -B python/tests/test_torch.py
 """
 
 import importlib.util
