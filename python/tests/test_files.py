@@ -62,6 +62,17 @@ class Sums(FilesTest):
         self.assertEqual(tokens(include=["1*", "3*"]), 20)
         self.assertEqual(tokens(recursive=True, exclude=["*.old", "2.bin"]), 20)
 
+    def test_pipes(self):
+        os.mkfifo("pipe")
+        for action in (sum_file, lambda path, **how: Manifest.scan(path, **how).result):
+            writer = threading.Thread(target=lambda: Path("pipe").write_bytes(self.path.read_bytes()))
+            writer.start()
+            seen = []
+            found = action("pipe", dtype="u16", progress=lambda done, total: seen.append(total))
+            writer.join()
+            self.assertEqual(dict(found), expected(TOKENS))
+            self.assertEqual(set(seen) - {20000}, {None})  # the total is not known before the end
+
     def test_widths(self):
         wanted = sum_file(self.path, dtype="u16")
         self.assertEqual(sum_file(self.path, dtype="uint16"), wanted)
