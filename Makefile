@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build deps deps-build demo test test-all test-long test-cross lint bench install deb fuzz clean
+.PHONY: build deps deps-build demo test test-all test-long test-cross lint bench install deb wheel fuzz clean
 
 build:                  ## the library and the commands: build/iron, build/iron-mpi, build/libiron.*
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DIRON_WERROR=OFF --log-level=NOTICE
@@ -29,7 +29,8 @@ test: deps              ## the tests to run before sending a change; 8 minutes o
 test-all: deps          ## the rest of CI: other compilers, sanitizers, full counts, browser, package
 	@scripts/test all
 
-test-long: deps build   ## sweeps, kill tests and fuzzing that are too long for CI
+test-long: deps build   ## sweeps, kill tests, fuzzing and PyTorch, which are too long or large for CI
+	@scripts/deps torch
 	@cmake --build build -j $(JOBS) --target tests
 	@scripts/test-long
 
@@ -51,6 +52,9 @@ install: build          ## make install [PREFIX=/usr/local] [DESTDIR=]
 
 deb: build              ## Debian packages of this build: build/iron_*.deb, build/libiron-dev_*.deb
 	@scripts/deb
+
+wheel: build            ## a Python wheel with this build's library: build/iron_tokens-*.whl
+	@scripts/wheel
 
 clean:
 	@rm -rf build build-ci build-demo build-dev build-tsan build-clang build-cross build-fuzz build-gpu iron-demo

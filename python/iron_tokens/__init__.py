@@ -6,22 +6,18 @@ the stream's seal: 32 hex digits that depend only on the tokens and their order,
 were stored, split, sharded or read.  It records which positions it has seen, so repeated and missing
 pieces are errors.  The seal is a checksum against accidents, not against an adversary.
 
-    from iron_tokens import Digest
+    >>> from iron_tokens import Digest
+    >>> digest = Digest(vocab=50257)
+    >>> for first, batch in ((0, [15496, 11]), (2, [995, 0])):    # or arrays, tensors, bytes, ...
+    ...     digest.update(batch, position=first)
+    >>> digest.hexdigest()
+    '0e1d04fb583e67f8041cd6e340c5b9df'
 
-    digest = Digest(vocab=50257)
-    for batch in loader:                    # NumPy, PyTorch, array.array, bytes, CUDA tensors, ...
-        digest.update(batch.tokens, position=batch.first_token)
-    print(digest.hexdigest())
+sum_file, stat, diff and check do for files what the commands of these names do; a Manifest is what
+later checks need.  A Bag is the order-free counterpart of the seal: the same samples in any order
+have the same bag.  A Recorder writes down what each step of a training run consumed.
 
-A Bag is the order-free counterpart: the same samples in any order have the same bag.
-
-    from iron_tokens import bag
-
-    bag(batch) == bag(batch[::-1])          # the rows of a 2-D array are its samples
-
-A Recorder writes down what each step of a training run consumed (recorder.py).
-
-The package uses iron's C library, libiron.so.0, and needs no build step.  The library is loaded from
+The package uses iron's C library, libiron.so.0, which the wheel contains.  It is loaded from
 
  1. the path in the environment variable IRON_LIBRARY; if that is set, nothing else is tried;
  2. the directory of this package;
@@ -29,11 +25,15 @@ The package uses iron's C library, libiron.so.0, and needs no build step.  The l
  4. the system's library path (an installed libiron; ldconfig, LD_LIBRARY_PATH).
 """
 
-from ._library import IronError, library_path, version
 from ._bag import Bag, bag
+from ._library import IronError, library_path, version
 from .digest import Digest, DigestResult, seal
-from .files import sum_file
+from .files import Check, Difference, FileCheck, Stat, check, diff, stat, sum_file
+from .manifest import Manifest, StreamFile
 from .recorder import Recorder
 
-__all__ = ["Bag", "Digest", "DigestResult", "IronError", "Recorder", "bag", "library_path", "seal",
-           "sum_file", "version"]
+__version__ = "0.1.0"
+
+__all__ = ["Bag", "Check", "Difference", "Digest", "DigestResult", "FileCheck", "IronError",
+           "Manifest", "Recorder", "Stat", "StreamFile", "bag", "check", "diff", "library_path",
+           "seal", "stat", "sum_file", "version"]

@@ -6,8 +6,11 @@ to "used_dltensor", so that the capsule's destructor does not free the tensor, a
 deleter when done.  Only the plain structs are needed here, not the producer's library.
 """
 
+from __future__ import annotations
+
 import ctypes
 from ctypes import POINTER, c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint64, c_void_p
+from typing import Any, Optional
 
 CPU, CUDA, CUDA_HOST = 1, 2, 3
 DEVICE_NAMES = {4: "OpenCL", 7: "Vulkan", 8: "Metal", 9: "VPI", 10: "ROCm", 11: "ROCm host",
@@ -46,7 +49,7 @@ _get_pointer = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_char_p)(
 _set_name = ctypes.PYFUNCTYPE(c_int, ctypes.py_object, c_char_p)(("PyCapsule_SetName", _api))
 
 
-def consume(capsule):
+def consume(capsule: Any) -> DLManagedTensor:
     """Takes the tensor out of the capsule: a DLManagedTensor that the caller must release."""
     if not _is_valid(capsule, FRESH):
         raise TypeError(f"__dlpack__ returned {capsule!r}, expected a capsule named 'dltensor'; "
@@ -56,16 +59,16 @@ def consume(capsule):
     return managed
 
 
-def release(managed):
+def release(managed: DLManagedTensor) -> None:
     if managed.deleter:
         Deleter(managed.deleter)(ctypes.byref(managed))
 
 
-def shape_of(tensor):
+def shape_of(tensor: DLTensor) -> tuple[int, ...]:
     return tuple(tensor.shape[k] for k in range(tensor.ndim))
 
 
-def strides_of(tensor):
+def strides_of(tensor: DLTensor) -> Optional[tuple[int, ...]]:
     """Strides in elements; None if the producer omitted them, which means C order."""
     if not tensor.strides:
         return None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Shared by the tests: sets the package's path and compares results with the oracle.
 
-The library under test is IRON_LIBRARY, or the checkout's own build.  GPUs are not searched for: the
+The library under test is IRON_LIBRARY, or the checkout's own build; with IRON_TEST_INSTALLED=1 it is
+the package that is installed.  Tests that need NumPy are skipped without it.  GPUs are not searched for: the
 tests with GPU tokens expect the errors of a machine without one.
 """
 
@@ -10,13 +11,28 @@ import sys
 import unittest
 from pathlib import Path
 
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
 REPO = Path(__file__).resolve().parents[2]
 os.environ.setdefault("IRON_CUDA_LIBRARY", "none")
 os.environ.setdefault("IRON_OPENCL_LIBRARY", "none")
-sys.path[:0] = [str(REPO / "python"), str(REPO / "tests" / "oracle")]
+sys.path[:0] = [str(REPO / "tests" / "oracle")]
+if not os.environ.get("IRON_TEST_INSTALLED"):
+    sys.path[:0] = [str(REPO / "python")]
 
 import oracle  # noqa: E402  (found through the path set above)
 import iron_tokens  # noqa: E402
+
+needs_numpy = unittest.skipUnless(numpy, "NumPy is not installed")
+
+
+def subprocess_environment(**more):
+    """The environment for another Python that imports the same package."""
+    found = {**os.environ, "PYTHONPATH": str(Path(iron_tokens.__file__).parents[1]), **more}
+    return {**found, "IRON_LIBRARY": found.get("IRON_LIBRARY", iron_tokens.library_path())}
 
 
 def expected(tokens, vocab=50257):

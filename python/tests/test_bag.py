@@ -10,7 +10,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from support import REPO, iron_tokens, oracle
+from support import REPO, iron_tokens, needs_numpy, numpy, oracle  # noqa: F401
 
 from iron_tokens import Bag, IronError, bag, sum_file
 
@@ -26,8 +26,8 @@ class Bags(unittest.TestCase):
         for case in GOLDEN:
             self.assertEqual(bag(samples_of(case)), case["bag"], case["name"])
 
+    @needs_numpy
     def test_rows_of_arrays(self):
-        import numpy
         rows = numpy.array(oracle.gen(2, 60, 200)).reshape(12, 5)
         wanted = oracle.bag(rows.tolist())
         for dtype in ("u1", "u2", "u4", "i4", "i8", "u8"):
@@ -59,9 +59,16 @@ class Bags(unittest.TestCase):
         made = Bag()
         made.add(b"abc")
         before = str(made)
-        for bad in ([1, -1], [1, 2**32], ["a"], [1.5]):
+        for bad in ([1, -1], [1, 2**32], [1, 2**80], array.array("b", [3, -1])):
             with self.assertRaises(IronError):
                 made.add(bad)
+        for bad in (["a"], [1.5], [True], 5, None):
+            with self.assertRaises(TypeError):
+                made.add(bad)
+        with self.assertRaisesRegex(IronError, "is 18446744073709551611;"):
+            made.add(array.array("Q", [3, 2**64 - 5]))
+        with self.assertRaisesRegex(TypeError, "cannot merge str"):
+            made.merge(before)
         with self.assertRaises(IronError):
             made.add(array.array("q", [3, -1]))
         with self.assertRaisesRegex(IronError, "two dimensions"):

@@ -3,7 +3,6 @@
 
 import array
 import json
-import os
 import pickle
 import random
 import subprocess
@@ -13,7 +12,7 @@ import threading
 import unittest
 from pathlib import Path
 
-from support import REPO, DigestTest, expected, iron_tokens, oracle
+from support import REPO, DigestTest, expected, iron_tokens, oracle, subprocess_environment
 
 from iron_tokens import Digest, IronError
 
@@ -125,6 +124,7 @@ class Refusals(DigestTest):
     def test_options(self):
         for options, words in (({"vocab": 0}, "vocab is 0"), ({"vocab": 2**32 + 1}, "vocab is"),
                                ({"threads": 2000}, "threads is 2000"), ({"device": -1}, "device"),
+                               ({"backend": "opencl"}, "CUDA addresses; use cuda"),
                                ({"backend": "abacus"}, "unknown backend 'abacus'")):
             with self.assertRaisesRegex(IronError, words):
                 Digest(**options)
@@ -139,6 +139,51 @@ class Refusals(DigestTest):
         digest.close()
         self.assert_fails("closed", "IRON_E_STATE", digest.result)
         self.assert_fails("closed", "IRON_E_STATE", lambda: digest.update(b"a"))
+
+
+class Comparisons(DigestTest):
+    def test_digests_compare_by_what_they_have_seen(self):
+        pieces = [(0, 5), (9, 30), (100, 101), (101, 333)]
+        dice, digests = random.Random(3), []
+        for _ in range(5):
+            dice.shuffle(pieces)
+            digests.append(Digest())
+            for first, end in pieces:
+                digests[-1].update(u32(STREAM[first:end]), first)
+        for digest in digests:
+            self.assertEqual(digest, digests[0])
+        self.assertEqual(digests[0], digests[0].copy())
+        digests[1].update([7], position=5)
+        self.assertNotEqual(digests[1], digests[0])
+        self.assertNotEqual(Digest(), Digest(vocab=100))
+        self.assertNotEqual(Digest(), Digest().state_dict())
+        with self.assertRaisesRegex(TypeError, "unhashable"):
+            hash(digests[0])
+        with self.assertRaisesRegex(TypeError, "cannot merge dict into a Digest"):
+            digests[0].merge(digests[1].state_dict())
+
+    def test_results_compare_and_hash(self):
+        results = []
+        for cut in (1, 700):
+            with Digest() as digest:
+                digest.update(u32(STREAM[cut:]), cut)
+                digest.update(u32(STREAM[:cut]), 0)
+                results.append(digest.result())
+        self.assertEqual(len(set(results)), 1)
+        self.assertEqual(str(results[0]), oracle.seal(STREAM))
+        with Digest() as digest:
+            digest.update(u32(STREAM[:-1]))
+            self.assertNotEqual(digest.result(), results[0])
+
+    def test_repr(self):
+        digest = Digest(vocab=9)
+        digest.update([1, 2, 3])
+        self.assertEqual(repr(digest), f"<iron_tokens.Digest {oracle.seal([1, 2, 3])} of 3 tokens, "
+                                       "vocab 9>")
+        digest.update([1], position=7)
+        self.assertIn("3 to 6 are missing", repr(digest))
+        digest.close()
+        self.assertIn("closed", repr(digest))
 
 
 class States(DigestTest):
@@ -211,7 +256,8 @@ class Surroundings(DigestTest):
             self.assertEqual(dict(found), expected(STREAM))
             with self.assertRaises(IronError):
                 iron_tokens.sum_file(first)
-            with self.assertRaisesRegex(IronError, "missing"):
+            self.assertEqual(iron_tokens.sum_file([first, str(second)], dtype="uint32"), found)
+            with self.assertRaisesRegex(FileNotFoundError, "missing"):
                 iron_tokens.sum_file(Path(folder) / "missing", dtype="u32")
 
     def test_files_that_are_not_what_they_seem(self):
@@ -228,8 +274,7 @@ class Surroundings(DigestTest):
         def run(**environment):
             code = "import iron_tokens; print(iron_tokens.library_path(), iron_tokens.version())"
             return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                                  env={**os.environ, "PYTHONPATH": str(REPO / "python"),
-                                       **environment})
+                                  env=subprocess_environment(**environment))
 
         used = iron_tokens.library_path()
         self.assertEqual(run(IRON_LIBRARY=used).stdout.split()[0], used)

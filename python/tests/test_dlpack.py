@@ -5,9 +5,7 @@ import ctypes
 import gc
 import unittest
 
-import numpy
-
-from support import DigestTest, oracle
+from support import DigestTest, needs_numpy, numpy, oracle
 
 from iron_tokens import Digest, IronError
 from iron_tokens import _dlpack
@@ -73,9 +71,10 @@ class HandMade:
         return self.device
 
 
+@needs_numpy
 class NumPys(DigestTest):
     def test_every_width(self):
-        for dtype in ("u1", "u2", "u4", "u8", "i4", "i8"):
+        for dtype in ("u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8"):
             array = numpy.array(TOKENS, dtype)
             self.assert_taken(OnlyDLPack(array), TOKENS)
             self.assert_taken(OnlyDLPack(array.reshape(2, 3, 4)), TOKENS)
@@ -87,7 +86,8 @@ class NumPys(DigestTest):
         self.assert_refused(OnlyDLPack(array[::2]), TypeError, "not contiguous")
         self.assert_refused(OnlyDLPack(array.reshape(4, 6).T), TypeError, "not contiguous")
         self.assert_refused(OnlyDLPack(array.astype("f4")), TypeError, "float32 values")
-        self.assert_refused(OnlyDLPack(array.astype("i2")), TypeError, "int16 values")
+        self.assert_refused(OnlyDLPack(array.astype("?")), TypeError, "bool8|OnlyDLPack cannot")
+        self.assert_refused(OnlyDLPack(-array.astype("i2")), IronError, "position 2 is -")
         self.assert_refused(OnlyDLPack(numpy.array([3, -4])), IronError, "position 3 is -4;")
 
     def test_arrays_are_released(self):
@@ -140,12 +140,30 @@ class HandMades(DigestTest):
 
     def test_cuda_goes_to_the_device(self):
         made = HandMade(device=(2, 0))
-        self.assert_refused(made, IronError, "no CUDA or OpenCL GPU was found")
+        self.assert_refused(made, IronError, "cannot read tokens on a GPU: .*copy them to the CPU")
         self.assert_released(made)
         self.assertEqual(made.streams, [1])
-        self.assert_refused(HandMade(device=(2, 1)), IronError, "CUDA device 1, but the digest")
-        with Digest(device=1) as digest, self.assertRaisesRegex(IronError, "no GPU has that number"):
+
+    def test_device_of_the_tokens_is_used(self):
+        for digest in (Digest(), Digest(device=1)):
+            with digest, self.assertRaisesRegex(IronError, "cannot read tokens on a GPU"):
+                digest.update(HandMade(device=(2, 1)))
+        with Digest(device=0) as digest, \
+                self.assertRaisesRegex(IronError, "CUDA device 1, but the digest uses device 0"):
             digest.update(HandMade(device=(2, 1)))
+        with Digest() as digest:
+            digest.update(TOKENS[:5])
+            with self.assertRaises(IronError):
+                digest.update(HandMade(device=(2, 1)))
+            digest.update(TOKENS[5:])
+            self.assert_digest(digest, TOKENS)
+
+    def test_errors_of_the_producer(self):
+        class Failing(HandMade):
+            def __dlpack__(self, **options):
+                raise RuntimeError("tensors that require grad cannot be exported")
+
+        self.assert_refused(Failing(), TypeError, "Failing cannot be read: tensors that require")
 
     def test_capsule_can_be_used_once(self):
         made = HandMade()

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The examples exit with status 0 and print what they caught."""
 
-import os
 import subprocess
 import sys
 import unittest
 
-from support import REPO, iron_tokens
+from support import REPO, subprocess_environment
 
 
 class Examples(unittest.TestCase):
     def run_example(self, name):
         done = subprocess.run([sys.executable, str(REPO / "python" / "examples" / name)],
                               capture_output=True, text=True, timeout=600,
-                              env={**os.environ, "IRON_LIBRARY": iron_tokens.library_path()})
+                              env=subprocess_environment())
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertEqual(done.stderr, "")
         self.assertNotIn("NOT", done.stdout)

@@ -14,7 +14,7 @@ import unittest
 import warnings
 from pathlib import Path
 
-from support import REPO, iron_tokens, oracle  # noqa: F401
+from support import iron_tokens, needs_numpy, numpy, oracle, subprocess_environment  # noqa: F401
 
 import ledger as book
 from ledger import Record
@@ -53,8 +53,8 @@ class RecorderTest(unittest.TestCase):
 
 
 class Steps(RecorderTest):
+    @needs_numpy
     def test_arrays(self):
-        import numpy
         rows = numpy.arange(24).reshape(4, 6)
         samples = [tuple(map(int, row)) for row in rows]
         with Recorder(self.path) as recorder:
@@ -105,7 +105,7 @@ class Steps(RecorderTest):
         with Recorder(self.path):
             code = f"from iron_tokens import Recorder; Recorder({str(self.path)!r}, append=True)"
             result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-                                    env={**os.environ, "PYTHONPATH": str(REPO / "python")})
+                                    env=subprocess_environment())
             self.assertIn("open in another recorder", result.stderr)
 
     def test_a_full_disk_warns(self):
@@ -116,8 +116,8 @@ class Steps(RecorderTest):
 
 
 class Watching(RecorderTest):
+    @needs_numpy
     def test_batches_pass_unchanged(self):
-        import numpy
         batches = [{"input_ids": numpy.full((2, 3), at), "labels": None} for at in range(4)]
         with Recorder(self.path) as recorder:
             seen = list(recorder.watch(batches, accumulate=2))
@@ -128,8 +128,8 @@ class Watching(RecorderTest):
         self.assert_records([Record(0, rows[0], 0), Record(0, rows[1], 1), Record(1, rows[2], 0),
                              Record(1, rows[3], 1), Record(2, rows[0], 0, 1)])
 
+    @needs_numpy
     def test_kinds_of_batches(self):
-        import numpy
         rows = numpy.arange(4).reshape(2, 2)
 
         class Encoding:
@@ -169,7 +169,7 @@ class Crashes(RecorderTest):
                 recorder.step(at, [[at]])
             os.kill(os.getpid(), signal.SIGKILL)""")
         result = subprocess.run([sys.executable, "-c", code],
-                                env={**os.environ, "PYTHONPATH": str(REPO / "python")})
+                                env=subprocess_environment())
         self.assertEqual(result.returncode, -signal.SIGKILL)
         self.assert_records([Record(at, [(at,)]) for at in range(16)])  # two flushes of eight
 
