@@ -19,7 +19,8 @@ A Bag is the order-free counterpart: the same samples in any order have the same
 
     bag(batch) == bag(batch[::-1])          # the rows of a 2-D array are its samples
 
-A Recorder writes down what each step of a training run consumed (recorder.py).
+merge_indexed joins parts that were computed anywhere (parts.py), and iron_tokens.dask runs them on
+a Dask cluster.  A Recorder writes down what each step of a training run consumed (recorder.py).
 
 The package uses iron's C library, libiron.so.0, and needs no build step.  The library is loaded from
 
@@ -33,7 +34,8 @@ from ._library import IronError, library_path, version
 from ._bag import Bag, bag
 from .digest import Digest, DigestResult, seal
 from .files import sum_file
+from .parts import merge_indexed, positions, sum_part
 from .recorder import Recorder
 
-__all__ = ["Bag", "Digest", "DigestResult", "IronError", "Recorder", "bag", "library_path", "seal",
-           "sum_file", "version"]
+__all__ = ["Bag", "Digest", "DigestResult", "IronError", "Recorder", "bag", "library_path",
+           "merge_indexed", "positions", "seal", "sum_file", "sum_part", "version"]

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Parts of one stream, computed anywhere and merged in any order.
+
+Job arrays, Dask, Ray, Spark and MPI all give results as pairs of a part's number, from 0, and what
+a worker computed.  merge_indexed joins them, and refuses a part that is missing or there twice.  A
+part is one of
+
+  - what sum_part returns for files, the text that `iron sum --part` writes;
+  - a Digest, or its state_dict(), of tokens at their positions in the stream;
+  - a Bag, or its text, of samples, which need no positions.
+
+Where workers have partitions of unknown length, positions() says where each begins in the stream.
+docs/scale.md has recipes.
+"""
+
+import ctypes
+import operator
+import os
+import tempfile
+import warnings
+from ctypes import byref
+
+from ._bag import Bag
+from ._library import NO_POSITION, IronError, ScanOptions, call, library
+from .digest import Digest
+from .files import _cut, _opened, _result_of_manifest
+
+
+def sum_part(index, parts, *paths, dtype=None, format=None, vocab=50257, threads=0, chunk=None,
+             column=None, bag=False, sample=None, eos=None):
+    """(index, text): part `index` of `parts`, from 0, of the stream that sum_file would read.
+
+    All parts need the same options and see the same files.  The text is what `iron sum --part`
+    writes, with index + 1, so that `iron merge` can join parts of both.  `chunk` is the number of
+    tokens of each chunk of the manifest.
+    """
+    index, parts = _index(index, parts), operator.index(parts)
+    options, manifest = ScanOptions(), ctypes.c_void_p()
+    library().iron_scan_options_init_sized(byref(options), ctypes.sizeof(options))
+    options.vocab, options.threads, options.backend = vocab, threads, b"cpu"
+    options.chunk_tokens = 1 << 20 if chunk is None else chunk
+    options.bag = _cut(bag, sample, eos) or options.bag
+    options.part, options.parts = index + 1, parts
+    first, count = ctypes.c_uint64(), ctypes.c_uint64()
+    with _opened(paths, dtype, format, column, wants_seekable=True) as (source, found):
+        tokens = library().iron_source_tokens(source)
+        if tokens == NO_POSITION:
+            raise IronError("parts need regular files: the length of a pipe is not known in advance")
+        call("iron_part_range", tokens, index + 1, parts, byref(first), byref(count))
+        options.first, options.count = first.value, count.value
+        call("iron_scan", source, byref(options), byref(manifest))
+    for text in found:
+        warnings.warn(text, stacklevel=2)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "part")
+            call("iron_manifest_write", manifest, os.fsencode(path))
+            with open(path, encoding="utf-8", errors="surrogateescape") as written:
+                return index, written.read()
+    finally:
+        library().iron_manifest_destroy(manifest)
+
+
+def positions(counts, parts):
+    """Where each part begins in the stream: a list, from (index, number of tokens) in any order."""
+    starts, total = [], 0
+    for count in _in_order(counts, parts):
+        starts.append(total)
+        total += operator.index(count)
+    return starts
+
+
+def merge_indexed(results, parts, manifest=None):
+    """The whole of all parts, from (index, part) in any order: a DigestResult, or a Bag.
+
+    A part that is missing, there twice or unlike the others raises IronError, and so do digests
+    whose positions overlap or leave a gap.  `manifest` is a path for the manifest of the whole
+    stream, if the parts are those of sum_part.
+    """
+    found = _in_order(results, parts)
+    kinds = {_kind(part) for part in found}
+    if len(kinds) > 1:
+        raise IronError(f"the parts are of different kinds: {', '.join(sorted(kinds))}")
+    kind = kinds.pop()
+    if manifest is not None and kind != "part of sum_part":
+        raise IronError(f"a {kind} has no manifest; use sum_part")
+    if kind == "part of sum_part":
+        return _merge_texts(found, manifest)
+    if kind == "bag":
+        whole = Bag()
+        for part in found:
+            whole.merge(part if isinstance(part, Bag) else Bag(part))
+        return whole
+    with _digest(found[0]).copy() as whole:
+        for part in found[1:]:
+            whole.merge(_digest(part))
+        return whole.result()
+
+
+def _index(index, parts):
+    if operator.index(parts) < 1:
+        raise IronError(f"{parts} parts; there must be at least one")
+    if operator.index(index) not in range(parts):
+        raise IronError(f"part {index} of {parts}; parts are 0 to {parts - 1}")
+    return operator.index(index)
+
+
+def _in_order(results, parts):
+    found = {}
+    for index, part in results:
+        if _index(index, parts) in found:
+            raise IronError(f"part {index} is there twice; pass each part once")
+        found[operator.index(index)] = part
+    missing = [k for k in range(_index(0, parts), parts) if k not in found]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise IronError(f"part {missing[0]}{more} of 0 to {parts - 1} missing; compute it again")
+    return [found[k] for k in range(parts)]
+
+
+def _kind(part):
+    if isinstance(part, (Digest, dict)):
+        return "digest"
+    if isinstance(part, str) and part.lstrip().startswith("{"):
+        return "part of sum_part"
+    if isinstance(part, (Bag, str)):
+        return "bag"
+    raise TypeError(f"{type(part).__name__} is not a part: not a Digest, a state_dict, a Bag, or a "
+                    "text of sum_part")
+
+
+def _digest(part):
+    return part if isinstance(part, Digest) else Digest.from_state_dict(part)
+
+
+def _merge_texts(texts, manifest):
+    made, whole = (ctypes.c_void_p * len(texts))(), ctypes.c_void_p()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for k, text in enumerate(texts):
+                path, part = os.path.join(folder, f"part-{k}"), ctypes.c_void_p()
+                with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+                    file.write(text)
+                call("iron_manifest_read", os.fsencode(path), byref(part))
+                made[k] = part
+                os.unlink(path)
+        call("iron_manifest_merge", made, len(texts), byref(whole))
+        if manifest is not None:
+            call("iron_manifest_write", whole, os.fsencode(manifest))
+        return _result_of_manifest(whole)
+    finally:
+        for part in made:
+            library().iron_manifest_destroy(part)
+        library().iron_manifest_destroy(whole)
