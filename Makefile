@@ -30,6 +30,7 @@ test-all: deps          ## the rest of CI: other compilers, sanitizers, full cou
 	@scripts/test all
 
 test-long: deps build   ## sweeps, kill tests and fuzzing that are too long for CI
+	@scripts/deps long
 	@cmake --build build -j $(JOBS) --target tests
 	@scripts/test-long
 
