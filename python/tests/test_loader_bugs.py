@@ -2,9 +2,11 @@
 """The examples of loader bugs find what they claim: kind, steps and ranks; correct loaders give no
 finding.  They run `iron`: IRON, or the one beside the library."""
 
+import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -55,6 +57,23 @@ FINDINGS = {
 
 @unittest.skipUnless(os.access(IRON, os.X_OK), f"no iron at {IRON}")
 class LoaderBugs(unittest.TestCase):
+    def test_an_order_of_workers_differs_from_the_first_step_and_rank(self):
+        sys.path.insert(0, str(REPO / "python" / "examples"))
+        self.addCleanup(sys.path.pop, 0)
+        from order_of_workers import seeded_by_worker
+        from training import train
+        with tempfile.TemporaryDirectory() as folder:
+            runs = [f"{folder}/{name}" for name in ("a", "b", "c")]
+            for run, workers, world in zip(runs, (1, 2, 1), (2, 2, 4)):
+                os.mkdir(run)
+                train(run, seeded_by_worker(workers), (world, 12))
+            for other, rank in ((runs[1], 0), (runs[2], None)):  # None: another number of ranks
+                done = subprocess.run([IRON, "ledger", "diff", runs[0], other, "--json"],
+                                      capture_output=True, check=False)
+                found = json.loads(done.stdout)
+                self.assertEqual((done.returncode, found["kind"], found["first_step"], found["rank"]),
+                                 (1, "reordered", 0, rank))
+
     def test_findings(self):
         env = {**os.environ, "IRON": IRON, "IRON_LIBRARY": iron_tokens.library_path()}
         for name, lines in FINDINGS.items():
