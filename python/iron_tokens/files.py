@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Digests of token files, in every format that `iron sum` reads."""
 
-import contextlib
 import ctypes
 import operator
 import os
@@ -34,30 +33,6 @@ def _cut(bag, sample, eos):
     return BagCut(CUT_FORMAT, 0) if bag else None
 
 
-@contextlib.contextmanager
-def _opened(paths, dtype, format, column, wants_seekable=False):
-    """The open source of the files, and a list of what there is to warn of."""
-    found = []
-
-    def warn(_, warning):
-        name, text = os.fsdecode(warning.contents.file), warning.contents.text.decode()
-        found.append(f"{name} is skipped: {text}, not tokens"
-                     if warning.contents.kind == WARNING_SKIPPED else f"{name}: {text}")
-
-    names = (ctypes.c_char_p * len(paths))(*(os.fsencode(path) for path in paths))
-    options = SourceOptions(ctypes.sizeof(SourceOptions), _dtype_number(dtype),
-                            format.encode() if format is not None else None, names, len(paths),
-                            warn=Warn(warn),
-                            column=column.encode() if column is not None else None,
-                            wants_seekable=wants_seekable)
-    source = ctypes.c_void_p()
-    call("iron_source_open", byref(options), byref(source))
-    try:
-        yield source, found
-    finally:
-        library().iron_source_close(source)
-
-
 def sum_file(*paths, dtype=None, format=None, vocab=50257, threads=0, column=None, bag=False,
              sample=None, eos=None):
     """The DigestResult of one stream: the tokens of all files in the given order.
@@ -73,11 +48,27 @@ def sum_file(*paths, dtype=None, format=None, vocab=50257, threads=0, column=Non
     documents that the files' format has.
     """
     cut = _cut(bag, sample, eos)
-    with _opened(paths, dtype, format, column) as (source, found):
+    found = []
+
+    def warn(_, warning):
+        name, text = os.fsdecode(warning.contents.file), warning.contents.text.decode()
+        found.append(f"{name} is skipped: {text}, not tokens"
+                     if warning.contents.kind == WARNING_SKIPPED else f"{name}: {text}")
+
+    names = (ctypes.c_char_p * len(paths))(*(os.fsencode(path) for path in paths))
+    options = SourceOptions(ctypes.sizeof(SourceOptions), _dtype_number(dtype),
+                            format.encode() if format is not None else None, names, len(paths),
+                            warn=Warn(warn),
+                            column=column.encode() if column is not None else None)
+    source = ctypes.c_void_p()
+    call("iron_source_open", byref(options), byref(source))
+    try:
         if cut is None:
             result = _sum_source(source, vocab, threads)
         else:
             result = _scan_source(source, vocab, threads, cut)
+    finally:
+        library().iron_source_close(source)
     for text in found:
         warnings.warn(text, stacklevel=2)
     return result
@@ -98,22 +89,16 @@ def _sum_source(source, vocab, threads):
 
 def _scan_source(source, vocab, threads, cut):
     options, manifest = ScanOptions(), ctypes.c_void_p()
+    raw, bag = Result(struct_size=ctypes.sizeof(Result)), BagResult()
+    bag.struct_size = ctypes.sizeof(bag)
     library().iron_scan_options_init_sized(byref(options), ctypes.sizeof(options))
     options.vocab, options.threads, options.bag = vocab, threads, cut
     options.backend = b"cpu"
     call("iron_scan", source, byref(options), byref(manifest))
     try:
-        return _result_of_manifest(manifest)
+        call("iron_manifest_digest", manifest, byref(raw))
+        call("iron_manifest_bag", manifest, byref(bag))
     finally:
         library().iron_manifest_destroy(manifest)
-
-
-def _result_of_manifest(manifest):
-    raw, bag = Result(struct_size=ctypes.sizeof(Result)), BagResult()
-    bag.struct_size = ctypes.sizeof(bag)
-    call("iron_manifest_digest", manifest, byref(raw))
-    call("iron_manifest_bag", manifest, byref(bag))
-    if not bag.cut.kind:
-        return _result_of(raw)
     return replace(_result_of(raw), bag=bag.text.decode(), samples=bag.bag.samples,
                    bag_cut=bag.cut_text.decode())
