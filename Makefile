@@ -29,8 +29,8 @@ test: deps              ## the tests to run before sending a change; 8 minutes o
 test-all: deps          ## the rest of CI: other compilers, sanitizers, full counts, browser, package
 	@scripts/test all
 
-test-long: deps build   ## sweeps, kill tests, fuzzing and PyTorch, which are too long or large for CI
-	@scripts/deps torch
+test-long: deps build   ## sweeps, kill tests, fuzzing, Slurm and PyTorch, which are too long or large for CI
+	@scripts/deps long
 	@cmake --build build -j $(JOBS) --target tests
 	@scripts/test-long
 

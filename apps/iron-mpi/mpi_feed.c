@@ -28,6 +28,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define GRID 4u /* batches */
 /* 64 MiB of 16-bit tokens: processing a block takes much longer than starting to read it. */
@@ -37,6 +38,7 @@
 
 typedef struct rank_feed {
     const ranks *ranks;
+    bool is_device_chosen; /* --device auto */
     iron_source *source;
     iron_engine *whole; /* the whole stream; only on rank 0 it takes the effects of all ranks */
     iron_engine *mine;  /* the batches of this rank */
@@ -208,6 +210,7 @@ static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
     bool is_exact = f->batches <= iron_engine_exact_batches(f->whole),
          is_first = f->ranks->rank == 0;
     double started = seconds_now();
+    uint64_t *devices = NULL;
     iron_status status;
 
     f->progress = progress_start(width);
@@ -220,11 +223,15 @@ static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
     if (status == IRON_OK && is_first && o->state)
         status = iron_engine_save(f->whole, o->state, err);
     status = ranks_agree(f->ranks, status, err);
-    if (status != IRON_OK || !is_first)
-        return status;
-    found.gb_per_s = (double)f->tokens * (double)width / found.seconds * 1e-9;
-    feed_print(&found, o->wants_json);
-    return IRON_OK;
+    if (status == IRON_OK && f->is_device_chosen)
+        status = ranks_gather(f->ranks, iron_engine_config(f->mine)->device, &devices, err);
+    if (status == IRON_OK && is_first) {
+        found.rank_devices = devices;
+        found.gb_per_s = (double)f->tokens * (double)width / found.seconds * 1e-9;
+        feed_print(&found, o->wants_json);
+    }
+    free(devices);
+    return status;
 }
 
 static iron_status run(void *options, args *a, iron_error *err) {
@@ -234,6 +241,8 @@ static iron_status run(void *options, args *a, iron_error *err) {
     rank_feed f = {.ranks = r};
     iron_status status;
 
+    f.is_device_chosen = o->reading.devices && strcmp(o->reading.devices, "auto") == 0;
+    ranks_choose_device(r, &o->reading.backend, &o->reading.devices);
     if (!o->reading.backend)
         o->reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
     o->reading.wants_seekable = true;
@@ -259,8 +268,9 @@ const command mpi_command_feed = {
     .description =
         "Does what iron feed does, with the same result and the same options, except --every and "
         "--continue. Every rank reads its own batches; rank 0 saves the state and prints. Each "
-        "rank uses the CPU unless --backend "
-        "is given, and all CPUs it may use unless --threads is given.",
+        "rank uses the CPU unless --backend is given, and all CPUs it may use unless --threads is "
+        "given. With --device auto the ranks of a machine take its GPUs in turn, or those of "
+        "--backend; JSON has each rank's as rank_devices.",
     .groups = {FEED_GROUPS},
     .examples = "mpirun -n 16 iron-mpi feed shards/ --dtype u16 --state run.state",
     .options_bytes = sizeof(feed_options),

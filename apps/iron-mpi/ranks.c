@@ -26,12 +26,16 @@
 static ranks here;
 
 void ranks_begin(int *argc, char ***argv) {
+    MPI_Comm machine;
     int provided;
 
     /* the threads of the library never call MPI */
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &here.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &here.count);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, here.rank, MPI_INFO_NULL, &machine);
+    MPI_Comm_rank(machine, &here.place);
+    MPI_Comm_free(&machine);
 }
 
 void ranks_end(void) { MPI_Finalize(); }
@@ -52,6 +56,49 @@ iron_status ranks_agree(const ranks *r, iron_status status, iron_error *err) {
     if (all[1] == -1 && first.text[0]) /* --strict has no text */
         snprintf(err->text, sizeof err->text, "rank %d: %.220s", all[0], first.text);
     return first.status;
+}
+
+/* Finds the device for this rank; false: the backend has none. */
+static bool device_of_place(const char *backend, bool only_gpus, int place, size_t *device) {
+    size_t list[256], devices = iron_device_count(backend), count = 0;
+    iron_device_info info = {.struct_size = sizeof info};
+
+    for (size_t k = 0; k < devices && count < COUNT(list); k++)
+        if (!only_gpus || (iron_device_at(backend, k, &info, NULL) == IRON_OK && info.is_gpu))
+            list[count++] = k;
+    if (count > 0)
+        *device = list[(size_t)place % count];
+    return count > 0;
+}
+
+void ranks_choose_device(const ranks *r, const char **backend, const char **devices) {
+    static char text[24];
+    bool is_any = !*backend || strcmp(*backend, "auto") == 0;
+    size_t device = 0;
+
+    if (!*devices || strcmp(*devices, "auto") != 0)
+        return;
+    if (!is_any)
+        device_of_place(*backend, false, r->place, &device); /* without devices: an error later */
+    else if (device_of_place("cuda", true, r->place, &device))
+        *backend = "cuda";
+    else
+        *backend = device_of_place("opencl", true, r->place, &device) ? "opencl" : "cpu";
+    snprintf(text, sizeof text, "%zu", device);
+    *devices = text;
+}
+
+iron_status ranks_gather(const ranks *r, uint64_t number, uint64_t **numbers, iron_error *err) {
+    uint64_t *all = r->rank == 0 ? malloc((size_t)r->count * sizeof *all) : NULL;
+    iron_status status = r->rank == 0 && !all
+                             ? usage(err, "out of memory for the numbers of %d ranks", r->count)
+                             : IRON_OK;
+
+    status = ranks_agree(r, status, err);
+    if (status == IRON_OK)
+        MPI_Gather(&number, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    *numbers = all;
+    return status;
 }
 
 /* FNV-1a, including the zero at the end of each text. */

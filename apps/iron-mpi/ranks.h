@@ -19,7 +19,7 @@ extern const command mpi_command_sum, mpi_command_stat, mpi_command_feed;
 /* This rank, and what it works on: command, arguments, and names, formats and lengths of the
  * files. */
 typedef struct ranks {
-    int rank, count;
+    int rank, count, place; /* place: among the ranks of this machine */
     uint64_t hash, files, tokens;
 } ranks;
 
@@ -30,6 +30,12 @@ ranks *ranks_here(void);
 /* Every rank passes its status. Returns IRON_OK if all ranks pass that, otherwise the error of the
  * first rank that failed, as "rank 3: ..." (without the number if all ranks failed). */
 iron_status ranks_agree(const ranks *r, iron_status status, iron_error *err);
+
+/* Replaces --device auto: the ranks of a machine take the devices of the backend in turn; without
+ * a backend, the GPUs of the first one that has any, otherwise the CPU. */
+void ranks_choose_device(const ranks *r, const char **backend, const char **devices);
+/* Rank 0 gets the numbers of all ranks, to be freed; the others NULL. */
+iron_status ranks_gather(const ranks *r, uint64_t number, uint64_t **numbers, iron_error *err);
 
 /* What this rank works on. Refuses files that are not regular: ranks read ranges. */
 void ranks_note_command(ranks *r, const char *command_name, int argc, char **argv);

@@ -174,6 +174,12 @@ static void print_json(const feed_result *f) {
         iron_json_real_format(&j, "setup_seconds", "%.6f", f->setup_seconds);
     if (f->ranks > 0)
         iron_json_number(&j, "ranks", f->ranks);
+    if (f->rank_devices) {
+        iron_json_open(&j, "rank_devices", '[');
+        for (uint64_t k = 0; k < f->ranks; k++)
+            iron_json_number(&j, NULL, f->rank_devices[k]);
+        iron_json_close(&j, ']');
+    }
     json_files(&j, f->source);
     json_end(&j, '}');
 }

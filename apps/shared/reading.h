@@ -137,6 +137,7 @@ typedef struct feed_result {
     double seconds, gb_per_s;
     double setup_seconds; /* device, kernels and buffers, before the first token; 0: not shown */
     uint64_t ranks;       /* 0: not an MPI job */
+    const uint64_t *rank_devices; /* NULL, or the device number of each rank */
 } feed_result;
 
 void feed_print(const feed_result *f, bool as_json);

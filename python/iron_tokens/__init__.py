@@ -17,6 +17,8 @@ sum_file, stat, diff and check do for files what the commands of these names do;
 later checks need.  A Bag is the order-free counterpart of the seal: the same samples in any order
 have the same bag.  A Recorder writes down what each step of a training run consumed.
 
+merge_indexed joins parts that were computed anywhere, and iron_tokens.dask runs them on a Dask cluster.
+
 The package uses iron's C library, libiron.so.0, which the wheel contains.  It is loaded from
 
  1. the path in the environment variable IRON_LIBRARY; if that is set, nothing else is tried;
@@ -30,10 +32,11 @@ from ._library import IronError, library_path, version
 from .digest import Digest, DigestResult, seal
 from .files import Check, Difference, FileCheck, Stat, check, diff, stat, sum_file
 from .manifest import Manifest, StreamFile
+from .parts import merge_indexed, positions, sum_part
 from .recorder import Recorder
 
 __version__ = "0.1.0"
 
 __all__ = ["Bag", "Check", "Difference", "Digest", "DigestResult", "FileCheck", "IronError",
            "Manifest", "Recorder", "Stat", "StreamFile", "bag", "check", "diff", "library_path",
-           "seal", "stat", "sum_file", "version"]
+           "merge_indexed", "positions", "seal", "stat", "sum_file", "sum_part", "version"]

@@ -78,7 +78,7 @@ class Source:
     def __init__(self, paths: Sequence[bytes], dtype: Any = None, format: Optional[str] = None,
                  column: Optional[str] = None, recursive: bool = False,
                  include: Union[str, Sequence[str], None] = None,
-                 exclude: Union[str, Sequence[str], None] = None) -> None:
+                 exclude: Union[str, Sequence[str], None] = None, seekable: bool = False) -> None:
         if not paths:
             raise IronError("no files were given; name at least one")
         self._found: list[str] = []
@@ -90,7 +90,7 @@ class Source:
             paths=(ctypes.c_char_p * len(paths))(*paths), is_recursive=bool(recursive),
             include=includes, include_count=len(includes or ()), exclude=excludes,
             exclude_count=len(excludes or ()),
-            column=column.encode() if column is not None else None)
+            column=column.encode() if column is not None else None, wants_seekable=seekable)
         self.own = ctypes.c_void_p()
         call("iron_source_open", byref(options), byref(self.own))
 

@@ -93,7 +93,8 @@ class Manifest:
         chunk_tokens  a seal for each piece of so many tokens, and one for each file; 0: neither
         part          (i, n): reads only part i of n (from 1), for merge()
         """
-        with Source(paths_of(paths), dtype, format, column, recursive, include, exclude) as source:
+        with Source(paths_of(paths), dtype, format, column, recursive, include, exclude,
+                    seekable=part is not None) as source:
             return scanned(source, vocab, threads, chunk_tokens, part, cut_of(bag, sample, eos),
                            progress)
 

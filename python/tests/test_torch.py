@@ -23,7 +23,7 @@ DEVICE = os.environ.get("IRON_TEST_TORCH_DEVICE", "cpu")
 TOKENS = oracle.gen(13, 8192, 120)
 
 
-@unittest.skipUnless(torch, "PyTorch is not installed (scripts/deps torch)")
+@unittest.skipUnless(torch, "PyTorch is not installed (scripts/deps long)")
 class Tensors(DigestTest):
     def tensor(self, values, dtype=None):
         return torch.tensor(values, dtype=dtype, device=DEVICE)

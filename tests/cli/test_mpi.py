@@ -22,7 +22,7 @@ import time
 import unittest
 from pathlib import Path
 
-from harness import (IRON, REDUCED, SEED, TIMEOUT_S, IronTest, Result, environment, npy, oracle, pack,
+from harness import (IRON, REDUCED, SANITIZED, SEED, TIMEOUT_S, IronTest, Result, environment, npy, oracle, pack,
                      parse_json)
 
 IRON_MPI = os.path.abspath(os.environ.get("IRON_MPI") or Path(IRON).with_name("iron-mpi"))
@@ -60,10 +60,10 @@ class MpiTest(IronTest):
     def command(self, ranks, *args, wrapper=()) -> list:
         return [MPIRUN, "--quiet", "-n", str(ranks), *wrapper, IRON_MPI, *map(str, args)]
 
-    def mpi(self, ranks, *args, wrapper=(), stdin=subprocess.DEVNULL) -> Result:
+    def mpi(self, ranks, *args, wrapper=(), stdin=subprocess.DEVNULL, env=()) -> Result:
         done = subprocess.run(self.command(ranks, *args, wrapper=wrapper), stdin=stdin,
                               capture_output=True, cwd=self.dir, timeout=TIMEOUT_S, check=False,
-                              env=environment(MPI_ENVIRONMENT))
+                              env=environment(MPI_ENVIRONMENT | dict(env)))
         return Result(args, done.returncode, done.stdout, done.stderr)
 
     def mpi_json(self, ranks, *args):
@@ -218,6 +218,46 @@ class Equal(MpiTest):
             if count in (0, 5):
                 self.same(8, "stat", *few, "--vocab", 4, "--eos", 1, "--hist")
                 self.same_state(8, *few, "--batch", 1, "--seal")
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer in MPI and OpenCL at once")
+class Devices(MpiTest):
+    """--device auto: the ranks of a machine take its devices in turn.  PoCL shows three."""
+
+    # one kind of device, whose kernels other tests have compiled, and only those that are launched
+    ENV = {"POCL_DEVICES": "pthread pthread pthread", "IRON_OPENCL_CACHE": "0"}
+
+    def setUp(self):
+        super().setUp()
+        info = self.json("info", "--backend", "opencl", env=self.ENV)
+        devices = next(b["devices"] for b in info["backends"] if b["name"] == "opencl")
+        if len(devices) != 3 or any(device["is_gpu"] for device in devices):
+            self.skipTest(f"needs PoCL alone, here are {[device['name'] for device in devices]}")
+        self.succeeds("gen", "--seed", 8, "--count", 300007, "--limit", 60000, "--dtype", "u16",
+                      "-o", "a.bin")
+
+    def test_feed(self):
+        options = ["a.bin", "--dtype", "u16", "--batch", 10000]
+        expected = self.feed(*options, "--state", "serial")
+        self.feed(*options, backend="opencl", env=self.ENV)  # compiles once, not in every rank
+        for ranks, where, backend, devices in (
+                (4, ["--backend", "opencl", "--device", "auto"], "opencl", [0, 1, 2, 0]),
+                (2, ["--backend", "opencl", "--device", "auto"], "opencl", [0, 1]),
+                (2, ["--backend", "opencl", "--device", "1"], "opencl", None),
+                (3, ["--device", "auto"], "cpu", [0, 0, 0])):  # without a GPU
+            with self.subTest(ranks=ranks, where=where):
+                found = self.mpi(ranks, "feed", *options, "--threads", 1, "--state", "state",
+                                 "--json", *where, env=self.ENV)
+                self.assertEqual(found.code, 0, str(found))
+                report = parse_json(found.out)
+                self.assertEqual((report["state"], report["backend"], report.get("rank_devices")),
+                                 (expected["state"], backend, devices))
+                self.assertEqual((self.dir / "state").read_bytes(),
+                                 (self.dir / "serial").read_bytes())
+
+    def test_a_backend_without_devices_is_refused(self):
+        self.failed(self.mpi(2, "feed", "a.bin", "--dtype", "u16", "--backend", "opencl", "--device",
+                             "auto", env={"IRON_OPENCL_LIBRARY": "none"}), "backend opencl is absent")
 
 
 class Unequal(MpiTest):
