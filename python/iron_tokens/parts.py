@@ -35,20 +35,20 @@ CHUNK_TOKENS = 1 << 20
 
 
 def sum_part(index: int, parts: int, *paths: Any, dtype: Any = None, format: Optional[str] = None,
-             vocab: int = 50257, threads: int = 0, chunk: int = CHUNK_TOKENS,
+             vocab: int = 50257, threads: int = 0, chunk_tokens: int = CHUNK_TOKENS,
              column: Optional[str] = None, bag: bool = False, sample: Optional[int] = None,
              eos: Optional[int] = None) -> tuple[int, str]:
     """(index, text): part `index` of `parts`, from 0, of the stream that sum_file would read.
 
     All parts need the same options and see the same files.  The text is what `iron sum --part`
-    writes, with index + 1, so that `iron merge` can join parts of both.  `chunk` is the number of
-    tokens of each chunk of the manifest.
+    writes, with index + 1, so that `iron merge` can join parts of both.  `chunk_tokens` is the size
+    of the manifest's chunks.
     """
     index = _index(index, parts)
     options, manifest = ScanOptions(), ctypes.c_void_p()
     library().iron_scan_options_init_sized(byref(options), ctypes.sizeof(options))
     options.vocab, options.threads, options.backend = vocab, threads, b"cpu"
-    options.chunk_tokens, options.part, options.parts = chunk, index + 1, parts
+    options.chunk_tokens, options.part, options.parts = chunk_tokens, index + 1, parts
     options.bag = _cut(bag, sample, eos) or options.bag
     source, found, _kept = _open(paths, dtype, format, column)
     try:
