@@ -12,6 +12,7 @@ workers need iron_tokens.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, Optional
 
 from ._library import IronError
@@ -27,7 +28,7 @@ def sum_files(client: Any, *paths: Any, parts: Optional[int] = None, threads: in
     threads.  `manifest` is a path for the stream's manifest; `options` are those of sum_part.  A
     part whose worker is lost is computed again by Dask.
     """
-    from dask.distributed import as_completed  # here: the package works without Dask
+    as_completed = import_module("dask.distributed").as_completed  # here: not all have Dask
     parts = parts or 4 * max(1, sum(client.nthreads().values()))
     futures = client.map(_sum_part, range(parts), pure=False, retries=2, parts=parts, paths=paths,
                          options={"threads": threads, **options})
@@ -48,7 +49,7 @@ def digest_array(array: Any, vocab: int = 50257) -> DigestResult:
 
     It may be chunked along its first axis only; its blocks never leave their workers.
     """
-    from dask import compute, delayed
+    dask = import_module("dask")
     if any(len(chunks) > 1 for chunks in array.chunks[1:]):
         raise IronError(f"the array has chunks of {array.chunksize}; rechunk it to whole rows")
     width = 1
@@ -56,9 +57,9 @@ def digest_array(array: Any, vocab: int = 50257) -> DigestResult:
         width *= length
     states, position = [], 0
     for block, rows in zip(array.to_delayed().ravel(), array.chunks[0]):
-        states.append(delayed(_digest_block)(block, position, vocab))
+        states.append(dask.delayed(_digest_block)(block, position, vocab))
         position += rows * width
-    whole: DigestResult = merge_indexed(enumerate(compute(*states)), len(states))
+    whole: DigestResult = merge_indexed(enumerate(dask.compute(*states)), len(states))
     return whole
 
 

@@ -19,38 +19,32 @@ import operator
 import os
 import tempfile
 from collections.abc import Iterable
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional
 
 from ._bag import Bag
 from ._library import IronError
 from ._source import Path, Paths
 from .digest import Digest, DigestResult
-from .manifest import CHUNK_TOKENS, Manifest
-
-T = TypeVar("T")
+from .manifest import Manifest
 
 
-def sum_part(index: int, parts: int, *paths: Paths, chunk: int = CHUNK_TOKENS,
-             **options: Any) -> tuple[int, str]:
+def sum_part(index: int, parts: int, *paths: Paths, **options: Any) -> tuple[int, str]:
     """(index, text): part `index` of `parts`, from 0, of the stream that sum_file would read.
 
-    All parts need the same options and see the same files.  The text is what `iron sum --part`
-    writes, with index + 1, so that `iron merge` can join parts of both.  `chunk` is the number of
-    tokens of each chunk of the manifest; `options` are those of Manifest.scan.
+    All parts need the same options, those of Manifest.scan, and see the same files.  The text is
+    what `iron sum --part` writes, with index + 1, so that `iron merge` can join parts of both.
     """
-    index, parts = _index(index, parts), operator.index(parts)
-    made = Manifest.scan(*paths, chunk_tokens=chunk, part=(index + 1, parts), **options)
+    index = _index(index, parts)
+    made = Manifest.scan(*paths, part=(index + 1, parts), **options)
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "part")
-        made.write(path)
-        with open(path, encoding="utf-8", errors="surrogateescape") as written:
-            return index, written.read()
+        made.write(os.path.join(folder, "part"))
+        with open(os.path.join(folder, "part"), encoding="utf-8", errors="surrogateescape") as text:
+            return index, text.read()
 
 
 def positions(counts: Iterable[tuple[int, int]], parts: int) -> list[int]:
-    """Where each part begins in the stream: a list, from (index, number of tokens) in any order."""
-    starts: list[int] = []
-    total = 0
+    """Where each part begins in the stream, from (index, number of tokens) in any order."""
+    starts, total = [], 0
     for count in _in_order(counts, parts):
         starts.append(total)
         total += operator.index(count)
@@ -70,15 +64,15 @@ def merge_indexed(results: Iterable[tuple[int, Any]], parts: int,
     if len(kinds) > 1:
         raise IronError(f"the parts are of different kinds: {', '.join(sorted(kinds))}")
     kind = kinds.pop()
+    if manifest is not None and kind != "part of sum_part":
+        raise IronError(f"a {kind} has no manifest; use sum_part")
     if kind == "part of sum_part":
         return _merge_texts(found, manifest)
-    if manifest is not None:
-        raise IronError(f"a {kind} has no manifest; use sum_part")
     if kind == "bag":
-        bag = Bag()
+        bags = Bag()
         for part in found:
-            bag.merge(part if isinstance(part, Bag) else Bag(part))
-        return bag
+            bags.merge(part if isinstance(part, Bag) else Bag(part))
+        return bags
     with _digest(found[0]).copy() as whole:
         for part in found[1:]:
             whole.merge(_digest(part))
@@ -93,8 +87,8 @@ def _index(index: int, parts: int) -> int:
     return operator.index(index)
 
 
-def _in_order(results: Iterable[tuple[int, T]], parts: int) -> list[T]:
-    found: dict[int, T] = {}
+def _in_order(results: Iterable[tuple[int, Any]], parts: int) -> list[Any]:
+    found: dict[int, Any] = {}
     for index, part in results:
         if _index(index, parts) in found:
             raise IronError(f"part {index} is there twice; pass each part once")
@@ -106,7 +100,7 @@ def _in_order(results: Iterable[tuple[int, T]], parts: int) -> list[T]:
     return [found[k] for k in range(parts)]
 
 
-def _kind(part: object) -> str:
+def _kind(part: Any) -> str:
     if isinstance(part, (Digest, dict)):
         return "digest"
     if isinstance(part, str) and part.lstrip().startswith("{"):
@@ -124,12 +118,11 @@ def _digest(part: Any) -> Digest:
 def _merge_texts(texts: list[str], path: Optional[Path]) -> DigestResult:
     made = []
     with tempfile.TemporaryDirectory() as folder:
-        for k, text in enumerate(texts):
-            one = os.path.join(folder, f"part-{k}")
-            with open(one, "w", encoding="utf-8", errors="surrogateescape") as file:
+        name = os.path.join(folder, "part")
+        for text in texts:
+            with open(name, "w", encoding="utf-8", errors="surrogateescape") as file:
                 file.write(text)
-            made.append(Manifest.read(one))
-            os.unlink(one)
+            made.append(Manifest.read(name))
     whole = Manifest.merge(made)
     if path is not None:
         whole.write(path)

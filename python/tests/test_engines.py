@@ -51,7 +51,7 @@ class EngineTest(unittest.TestCase):
                               env={**os.environ, "IRON_LIBRARY": iron_tokens.library_path(), **env})
 
 
-@unittest.skipIf(why_not("distributed"), why_not("distributed"))
+@unittest.skipIf(why_not("numpy, distributed"), why_not("numpy, distributed"))
 class Dask(EngineTest):
     @unittest.skipUnless(os.environ.get("IRON_TEST_FULL"), "seconds: needs IRON_TEST_FULL=1")
     def test_example(self):

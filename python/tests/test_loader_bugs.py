@@ -2,6 +2,7 @@
 """The examples of loader bugs find what they claim: kind, steps and ranks; correct loaders give no
 finding.  They run `iron`: IRON, or the one beside the library."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -55,6 +56,7 @@ FINDINGS = {
 }
 
 
+@unittest.skipUnless(importlib.util.find_spec("numpy"), "the examples need NumPy")
 @unittest.skipUnless(os.access(IRON, os.X_OK), f"no iron at {IRON}")
 class LoaderBugs(unittest.TestCase):
     def test_an_order_of_workers_differs_from_the_first_step_and_rank(self):

@@ -102,7 +102,7 @@ class Files(unittest.TestCase):
     def test_any_number_of_parts(self):
         whole = sum_file(*self.paths, dtype="u16", sample=100)
         for parts in (1, 2, 7, 40):
-            results = [sum_part(k, parts, *self.paths, dtype="u16", sample=100, chunk=1024)
+            results = [sum_part(k, parts, *self.paths, dtype="u16", sample=100, chunk_tokens=1024)
                        for k in range(parts)]
             DICE.shuffle(results)
             self.assertEqual(merge_indexed(results, parts), whole)
@@ -130,7 +130,7 @@ class Files(unittest.TestCase):
         iron("--manifest", self.folder / "whole")
         iron("--part", "2/3", "-o", self.folder / "part")
         theirs = (self.folder / "part").read_text()
-        ours = [sum_part(k, 3, *self.paths, dtype="u16", chunk=1024) for k in range(3)]
+        ours = [sum_part(k, 3, *self.paths, dtype="u16", chunk_tokens=1024) for k in range(3)]
         self.assertEqual(ours[1][1], theirs)
         merge_indexed([ours[2], (1, theirs), ours[0]], 3, manifest=self.folder / "made")
         self.assertEqual((self.folder / "made").read_bytes(), (self.folder / "whole").read_bytes())
