@@ -557,29 +557,25 @@ static void accept_some(iron__acceptor *a, int listen_fd) {
     }
 }
 
-/* The drained connection that has waited longest, if its time is over. */
-static pending *drained_late(iron__acceptor *a, uint64_t now) {
-    pending *last;
-
-    pthread_mutex_lock(&a->mutex);
-    last = a->drained.prev;
-    if (last == &a->drained || now < last->until_ns)
-        last = NULL;
-    pthread_mutex_unlock(&a->mutex);
-    return last;
-}
-
 static void time_out_late(iron__acceptor *a) {
     uint64_t now = a->server->now_ns();
-    pending *late;
+    bool is_late;
 
     for (pending *p = a->list.next, *next; p != &a->list; p = next) {
         next = p->next;
         if (now >= p->until_ns)
             time_out(a, p);
     }
-    while ((late = drained_late(a, now)))
-        end_drain(a, late);
+    do { /* the drained connection that has waited longest */
+        pending *last;
+
+        pthread_mutex_lock(&a->mutex);
+        last = a->drained.prev;
+        is_late = last != &a->drained && now >= last->until_ns;
+        pthread_mutex_unlock(&a->mutex);
+        if (is_late)
+            end_drain(a, last);
+    } while (is_late);
 }
 
 static bool is_waiting(iron__acceptor *a) {
