@@ -203,16 +203,18 @@ static bool is_seen(const iron__peers *p, const char *name) {
 static iron_status add_library(iron__peers *p, const char *path, const char *reason,
                                iron_error *err) {
     iron__peer_library *grown = realloc(p->libraries, (p->count + 1) * sizeof *grown), *c;
-    char *copy = grown ? strdup(path) : NULL;
     const iron__peer_library *owner;
     const iron_peer_list *list;
     const iron_peer *row;
 
-    p->libraries = grown ? grown : p->libraries;
-    if (!copy)
+    if (!grown)
         return iron__no_memory(err, "a list of peers");
-    c = &grown[p->count++];
-    *c = (iron__peer_library){.path = copy};
+    p->libraries = grown;
+    c = &grown[p->count];
+    *c = (iron__peer_library){.path = strdup(path)};
+    if (!c->path)
+        return iron__no_memory(err, "a list of peers");
+    p->count++;
     if (reason)
         snprintf(c->reason, sizeof c->reason, "%s", reason);
     list = reason ? NULL : load_library(path, c->reason, sizeof c->reason);

@@ -849,7 +849,9 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
     }
     summary.state = report.state;
     parts.config = iron_engine_config(parts.engine);
-    IRON_TRY(iron__store_engine_create(store, &parts, out, err));
+    status = iron__store_engine_create(store, &parts, out, err);
+    if (!*out)
+        return status;
     status = iron__store_engine_open_device(*out, true, err);
     if (status != IRON_OK) {
         iron__store_engine_release(*out);
