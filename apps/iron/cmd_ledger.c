@@ -8,7 +8,6 @@
 #include <iron/iron_ledger.h>
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,10 +245,8 @@ static iron_status print_findings(iron_ledger_findings *found, iron_error *err) 
     finding_run *runs = calloc(found->count + 1, sizeof *runs);
     size_t count = 0;
 
-    if (!runs) {
-        *err = (iron_error){IRON_E_NOMEM, 0, "out of memory for the findings"};
-        return IRON_E_NOMEM;
-    }
+    if (!runs)
+        return usage(err, "out of memory for the findings");
     if (found->count > 1)
         qsort(found->list, found->count, sizeof *found->list, by_kind_and_rank);
     for (size_t k = 0; k < found->count; k++) {
@@ -393,34 +390,19 @@ static iron_status diff(const ledger_options *o, const args *a, iron_error *err)
 
 /* Tracing. */
 
-/* A report that is written as it goes. */
-typedef struct text_file {
+/* An output as a stream; keeps the first error. */
+typedef struct output_stream {
     iron_output *to;
     iron_status status;
     iron_error error;
-    char text[1 << 16];
-    size_t length;
-} text_file;
+} output_stream;
 
-static void text_flush(text_file *f) {
-    if (f->status == IRON_OK)
-        f->status = iron_output_write(f->to, f->text, f->length, &f->error);
-    f->length = 0;
-}
+static ssize_t write_output(void *context, const char *bytes, size_t count) {
+    output_stream *s = context;
 
-static void put(text_file *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/* Each call prints at most a few hundred characters. */
-static void put(text_file *f, const char *format, ...) {
-    va_list arguments;
-    int written;
-
-    if (sizeof f->text - f->length < 1024)
-        text_flush(f);
-    va_start(arguments, format);
-    written = vsnprintf(f->text + f->length, sizeof f->text - f->length, format, arguments);
-    va_end(arguments);
-    f->length += written > 0 ? (size_t)written : 0;
+    if (s->status == IRON_OK)
+        s->status = iron_output_write(s->to, bytes, count, &s->error);
+    return s->status == IRON_OK ? (ssize_t)count : 0;
 }
 
 typedef struct traced {
@@ -430,26 +412,26 @@ typedef struct traced {
     const char *in; /* the first of the dataset's paths */
 } traced;
 
-static void write_csv(text_file *f, const traced *t) {
+static void write_csv(FILE *f, const traced *t) {
     const uint64_t *places = iron_ledger_trace_places(t->trace);
     bool has_positions = t->sums.cut.kind == IRON_BAG_CUT_SAMPLE;
     iron_ledger_record r = {.struct_size = sizeof r};
 
-    put(f, "step,rank,micro,epoch,row,sample,position\n");
+    fprintf(f, "step,rank,micro,epoch,row,sample,position\n");
     for (uint64_t k = 0; k < iron_ledgers_record_count(t->ledgers); k++) {
         if (iron_ledgers_record(t->ledgers, k, &r, NULL) != IRON_OK)
             break;
         for (uint64_t row = 0; row < r.bag.samples; row++) {
             uint64_t sample = *places++;
 
-            put(f, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",", r.step, r.rank,
-                r.micro, r.epoch, row);
+            fprintf(f, "%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",", r.step,
+                    r.rank, r.micro, r.epoch, row);
             if (sample == UINT64_MAX)
-                put(f, ",\n");
+                fprintf(f, ",\n");
             else if (has_positions)
-                put(f, "%" PRIu64 ",%" PRIu64 "\n", sample, sample * t->sums.cut.value);
+                fprintf(f, "%" PRIu64 ",%" PRIu64 "\n", sample, sample * t->sums.cut.value);
             else
-                put(f, "%" PRIu64 ",\n", sample);
+                fprintf(f, "%" PRIu64 ",\n", sample);
         }
     }
 }
@@ -459,28 +441,28 @@ static void write_csv(text_file *f, const traced *t) {
 
 /* The picture: the dataset from left to right, in each column the shares of its samples that were
  * seen never, once and more often. */
-static void write_svg(text_file *f, const traced *t) {
+static void write_svg(FILE *f, const traced *t) {
     static const char *const names[] = {"never seen", "seen once", "seen more than once"};
     const uint32_t *seen = iron_ledger_trace_seen(t->trace);
     uint64_t samples = t->sums.dataset_samples;
     unsigned columns = samples < PLOT_COLUMNS ? (unsigned)samples : PLOT_COLUMNS;
 
-    put(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 800 280\" role=\"img\" "
-           "font-family=\"system-ui, sans-serif\" font-size=\"13\">\n"
-           "<title>How often each part of the dataset was seen</title>\n<style>\n"
-           "rect{shape-rendering:crispEdges}.page{fill:#fff}.ink{fill:#1b2733}"
-           ".soft{fill:#5a6774}.s0{fill:#c9d1d9}.s1{fill:#2f7ec2}"
-           ".s2{fill:#d1443b}\n@media (prefers-color-scheme:dark){.page{fill:#12181f}"
-           ".ink{fill:#e6edf3}.soft{fill:#9fb0c0}.s0{fill:#3a4653}.s1{fill:#58a6e8}"
-           ".s2{fill:#f0766d}}\n</style>\n"
-           "<rect class=\"page\" width=\"800\" height=\"280\"/>\n"
-           "<text class=\"ink\" x=\"40\" y=\"28\" font-size=\"16\" font-weight=\"600\">"
-           "How often each part of the dataset was seen</text>\n");
+    fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 800 280\" role=\"img\" "
+               "font-family=\"system-ui, sans-serif\" font-size=\"13\">\n"
+               "<title>How often each part of the dataset was seen</title>\n<style>\n"
+               "rect{shape-rendering:crispEdges}.page{fill:#fff}.ink{fill:#1b2733}"
+               ".soft{fill:#5a6774}.s0{fill:#c9d1d9}.s1{fill:#2f7ec2}"
+               ".s2{fill:#d1443b}\n@media (prefers-color-scheme:dark){.page{fill:#12181f}"
+               ".ink{fill:#e6edf3}.soft{fill:#9fb0c0}.s0{fill:#3a4653}.s1{fill:#58a6e8}"
+               ".s2{fill:#f0766d}}\n</style>\n"
+               "<rect class=\"page\" width=\"800\" height=\"280\"/>\n"
+               "<text class=\"ink\" x=\"40\" y=\"28\" font-size=\"16\" font-weight=\"600\">"
+               "How often each part of the dataset was seen</text>\n");
     for (unsigned k = 0; k < 3; k++)
-        put(f,
-            "<rect class=\"s%u\" x=\"%u\" y=\"42\" width=\"12\" height=\"12\"/>"
-            "<text class=\"ink\" x=\"%u\" y=\"53\">%s</text>\n",
-            k, 40 + 130 * k, 58 + 130 * k, names[k]);
+        fprintf(f,
+                "<rect class=\"s%u\" x=\"%u\" y=\"42\" width=\"12\" height=\"12\"/>"
+                "<text class=\"ink\" x=\"%u\" y=\"53\">%s</text>\n",
+                k, 40 + 130 * k, 58 + 130 * k, names[k]);
     for (unsigned c = 0; c < columns; c++) {
         uint64_t first = samples * c / columns, end = samples * (c + 1) / columns, count[3] = {0};
         double y = 70, width = (double)PLOT_COLUMNS / columns;
@@ -491,46 +473,41 @@ static void write_svg(text_file *f, const traced *t) {
             double height = (double)PLOT_HEIGHT * (double)count[k] / (double)(end - first);
 
             if (count[k] > 0)
-                put(f,
-                    "<rect class=\"s%u\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" "
-                    "height=\"%.2f\"/>\n",
-                    k, 40 + width * c, y, width + .3, height);
+                fprintf(f,
+                        "<rect class=\"s%u\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" "
+                        "height=\"%.2f\"/>\n",
+                        k, 40 + width * c, y, width + .3, height);
             y += height;
         }
     }
-    put(f,
-        "<text class=\"soft\" x=\"40\" y=\"252\">sample 0</text>"
-        "<text class=\"soft\" x=\"760\" y=\"252\" text-anchor=\"end\">sample %" PRIu64
-        "</text>\n<text class=\"soft\" x=\"400\" y=\"252\" text-anchor=\"middle\">"
-        "in the order of the dataset</text>\n</svg>\n",
-        samples > 0 ? samples - 1 : 0);
+    fprintf(f,
+            "<text class=\"soft\" x=\"40\" y=\"252\">sample 0</text>"
+            "<text class=\"soft\" x=\"760\" y=\"252\" text-anchor=\"end\">sample %" PRIu64
+            "</text>\n<text class=\"soft\" x=\"400\" y=\"252\" text-anchor=\"middle\">"
+            "in the order of the dataset</text>\n</svg>\n",
+            samples > 0 ? samples - 1 : 0);
 }
 
-static iron_status write_report(const char *path, void (*write)(text_file *, const traced *),
+static iron_status write_report(const char *path, void (*write)(FILE *, const traced *),
                                 const traced *t, iron_error *err) {
-    text_file *f = calloc(1, sizeof *f);
-    iron_status status;
+    output_stream s = {.status = IRON_OK};
+    FILE *file;
 
-    if (!f) {
-        *err = (iron_error){IRON_E_NOMEM, 0, "out of memory for a report"};
-        return IRON_E_NOMEM;
+    IRON_TRY(iron_output_open(path, &s.to, err));
+    command_guard_file(iron_output_temporary(s.to));
+    file = fopencookie(&s, "w", (cookie_io_functions_t){.write = write_output});
+    if (file)
+        write(file, t);
+    if (!file || (fclose(file) != 0 && s.status == IRON_OK))
+        s.status = usage(&s.error, "out of memory for a report");
+    if (s.status == IRON_OK) {
+        s.status = iron_output_commit(s.to, err);
+    } else {
+        *err = s.error;
+        iron_output_abandon(s.to);
     }
-    status = iron_output_open(path, &f->to, err);
-    if (status == IRON_OK) {
-        command_guard_file(iron_output_temporary(f->to));
-        write(f, t);
-        text_flush(f);
-        if (f->status == IRON_OK) {
-            status = iron_output_commit(f->to, err);
-        } else {
-            status = f->status;
-            *err = f->error;
-            iron_output_abandon(f->to);
-        }
-        command_guard_file(NULL);
-    }
-    free(f);
-    return status;
+    command_guard_file(NULL);
+    return s.status;
 }
 
 /* Finds the next range of samples that were never seen, starting at `at`. False at the end. */

@@ -211,16 +211,11 @@ typedef struct document_check {
 } document_check;
 
 static uint32_t token_at(iron_dtype dtype, const void *tokens, size_t k) {
-    switch (iron_dtype_bytes(dtype)) {
-    case 1:
-        return ((const uint8_t *)tokens)[k];
-    case 2:
-        return ((const uint16_t *)tokens)[k];
-    case 4:
-        return ((const uint32_t *)tokens)[k];
-    default:
-        return (uint32_t)((const uint64_t *)tokens)[k];
-    }
+    size_t width = iron_dtype_bytes(dtype);
+    uint32_t value = 0; /* little-endian: the low bytes come first */
+
+    memcpy(&value, (const char *)tokens + k * width, width < sizeof value ? width : sizeof value);
+    return value;
 }
 
 /* How often `eos` follows itself. Simple loops, which the compiler vectorises. */

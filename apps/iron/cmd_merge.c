@@ -18,16 +18,6 @@ static const option merge_table[] = {
            "print one JSON document, like iron sum"),
 };
 
-/* The output must not replace one of the parts. */
-static iron_status check_output(const merge_options *o, const args *a, iron_error *err) {
-    if (!o->output)
-        return IRON_OK;
-    for (size_t k = 0; k < a->value_count; k++)
-        if (is_same_file(a->values[k], o->output))
-            return usage(err, "-o %.100s is one of the parts; give another name", o->output);
-    return reading_target("-o", o->output, err);
-}
-
 static iron_status read_parts(const args *a, iron_manifest **parts, iron_error *err) {
     iron_status status = IRON_OK;
 
@@ -80,7 +70,11 @@ static iron_status run(void *options, args *a, iron_error *err) {
 
     if (a->value_count == 0)
         return usage(err, "no parts; name the files that iron sum --part wrote");
-    IRON_TRY(check_output(o, a, err));
+    for (size_t k = 0; o->output && k < a->value_count; k++)
+        if (is_same_file(a->values[k], o->output))
+            return usage(err, "-o %.100s is one of the parts; give another name", o->output);
+    if (o->output)
+        IRON_TRY(reading_target("-o", o->output, err));
     parts = calloc(a->value_count, sizeof(void *));
     if (!parts)
         return usage(err, "out of memory for %zu parts", a->value_count);

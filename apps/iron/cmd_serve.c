@@ -121,9 +121,7 @@ static iron_status serve(const serve_options *o, iron_error *err) {
     /* return large blocks to the system when they are freed; glibc would learn to keep them */
     mallopt(M_MMAP_THRESHOLD, 256 << 10);
 #endif
-    status = iron_service_take(&service, err);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(iron_service_take(&service, err));
     options.service = &service;
     block_signals(&blocked);
     status = iron_server_start(&options, &server, err);
@@ -149,23 +147,14 @@ static iron_status verify(const args *a, iron_error *err) {
     iron_server_verified found;
     iron_status status = iron_server_verify(a->values[1], &found, err);
 
-    if (status == IRON_OK)
-        printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches",
-               a->values[1], found.engines, found.feeds, found.batches);
-    if (status == IRON_OK && found.removed > 0)
+    IRON_TRY(status);
+    printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches", a->values[1],
+           found.engines, found.feeds, found.batches);
+    if (found.removed > 0)
         printf("; %" PRIu64 " older feeds are no longer kept", found.removed);
-    if (status == IRON_OK)
-        puts(found.is_running ? "; a server is running: a lost log is noticed only when it is "
-                                "stopped"
-                              : "");
-    return status;
-}
-
-/* If the log is JSON, the error line is too. */
-static void log_error(const serve_options *o, iron_error *err) {
-    if (o->server.log && strcmp(o->server.log, "json") == 0 &&
-        iron_server_complain(&o->server, err))
-        err->text[0] = '\0'; /* main.c has nothing more to print */
+    puts(found.is_running ? "; a server is running: a lost log is noticed only when it is stopped"
+                          : "");
+    return IRON_OK;
 }
 
 static iron_status run(void *options, args *a, iron_error *err) {
@@ -191,8 +180,10 @@ static iron_status run(void *options, args *a, iron_error *err) {
         status = usage(err, "--tls-cert and --tls-key belong together; give both or neither");
     else
         status = serve(o, err);
-    if (status != IRON_OK)
-        log_error(o, err);
+    /* if the log is JSON, the error line is too */
+    if (status != IRON_OK && o->server.log && strcmp(o->server.log, "json") == 0 &&
+        iron_server_complain(&o->server, err))
+        err->text[0] = '\0'; /* main.c has nothing more to print */
     return status;
 }
 

@@ -155,37 +155,30 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
     return status;
 }
 
-static iron_status sum_stream(const sum_options *o, const args *a, sum_printer *to,
-                              iron_error *err) {
-    const char *const *paths = (const char *const *)a->values;
-    sum_result result = {.is_stream = true};
+/* One file, or several as one stream; neither --manifest nor -o may be one of them. */
+static iron_status sum_file(const sum_options *o, const sum_result *named, const char *const *paths,
+                            size_t count, sum_printer *to, iron_error *err) {
     iron_source *source = NULL;
-    char *name = join_names(paths, a->value_count, err);
-    iron_status status = name ? IRON_OK : IRON_E_NOMEM;
+    iron_status status = reading_open(&o->reading, paths, count, &source, err);
 
-    result.name = name;
-    if (status == IRON_OK)
-        status = reading_open(&o->reading, paths, a->value_count, &source, err);
     if (status == IRON_OK)
         status = reading_guard(source, "--manifest", o->manifest, err);
     if (status == IRON_OK)
         status = reading_guard(source, "-o", o->output, err);
     if (status == IRON_OK)
-        status = sum_source(o, source, &result, to, err);
+        status = sum_source(o, source, named, to, err);
     iron_source_close(source);
-    free(name);
     return status;
 }
 
-static iron_status sum_file(const sum_options *o, const char *path, sum_printer *to,
-                            iron_error *err) {
-    sum_result result = {.name = path};
-    iron_source *source = NULL;
-    iron_status status = reading_open(&o->reading, &path, 1, &source, err);
+static iron_status sum_stream(const sum_options *o, const args *a, sum_printer *to,
+                              iron_error *err) {
+    const char *const *paths = (const char *const *)a->values;
+    char *name = join_names(paths, a->value_count, err);
+    const sum_result named = {.name = name, .is_stream = true};
+    iron_status status = name ? sum_file(o, &named, paths, a->value_count, to, err) : IRON_E_NOMEM;
 
-    if (status == IRON_OK)
-        status = sum_source(o, source, &result, to, err);
-    iron_source_close(source);
+    free(name);
     return status;
 }
 
@@ -212,8 +205,10 @@ static iron_status sum_each(const sum_options *o, const args *a, sum_printer *to
 
         note(status, &why, &last);
         for (size_t n = 0; status == IRON_OK && n < iron_input_files_count(files); n++) {
+            const char *path = iron_input_files_at(files, n);
+
             why = (iron_error){IRON_OK, 0, ""};
-            note(sum_file(o, iron_input_files_at(files, n), to, &why), &why, &last);
+            note(sum_file(o, &(sum_result){.name = path}, &path, 1, to, &why), &why, &last);
         }
         iron_input_files_destroy(files);
     }

@@ -8,6 +8,7 @@
 #include "reading.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -227,10 +228,7 @@ static void put_documents(iron_json_writer *j, const iron_stat_report *r) {
     iron_json_number(j, "count", r->documents);
     json_number_or_null(j, "min", has_some, r->document_min);
     json_number_or_null(j, "max", has_some, r->document_max);
-    if (has_some)
-        iron_json_real_format(j, "mean", "%.17g", r->document_mean);
-    else
-        iron_json_null(j, "mean");
+    iron_json_real_format(j, "mean", "%.17g", has_some ? r->document_mean : NAN); /* null */
     json_number_or_null(j, "median", has_some, r->document_median);
     json_number_or_null(j, "p95", has_some, r->document_p95);
     iron_json_number(j, "empty", r->empty_documents);

@@ -28,6 +28,7 @@
  * every value that was requested by name is in another combination that it can do.
  */
 #include "arena/arena_internal.h"
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/files.h"
@@ -111,27 +112,17 @@ static const iron_peer *peers_at(const iron__peers *peers, size_t index,
 
 static const char *const cannot_load = NULL;
 
-/* Length of the name's next part: lower-case letters, digits, - and _. */
-static size_t part_length(const char *name) {
-    return strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-_");
-}
+#define PART "[abcdefghijklmnopqrstuvwxyz0123456789_-]"
 
 /* Is it op.backend.library? */
 static bool is_name(const char *name) {
-    static const char *const backends[] = {"cpu", "cuda", "opencl"};
-    size_t op = part_length(name), backend;
-    bool is_known = false;
+    char backend[8] = "";
+    int end = 0;
 
-    if (op == 0 || name[op] != '.')
-        return false;
-    name += op + 1;
-    backend = part_length(name);
-    for (size_t k = 0; k < sizeof backends / sizeof backends[0]; k++)
-        is_known |= strlen(backends[k]) == backend && strncmp(name, backends[k], backend) == 0;
-    if (!is_known || name[backend] != '.')
-        return false;
-    name += backend + 1;
-    return name[0] && name[part_length(name)] == '\0';
+    (void)sscanf(name, "%*" PART ".%7" PART ".%*" PART "%n", backend, &end);
+    return end > 0 && name[end] == '\0' &&
+           (strcmp(backend, "cpu") == 0 || strcmp(backend, "cuda") == 0 ||
+            strcmp(backend, "opencl") == 0);
 }
 
 /* Does the list keep to the contract? If not, err says what is wrong. */
@@ -195,31 +186,6 @@ static const iron_peer_list *load_library(const char *path, char *reason, size_t
 
 #endif
 
-/* Adds an entry without rows; NULL: out of memory. */
-static iron__peer_library *add(iron__peers *p, const char *path) {
-    iron__peer_library *grown = realloc(p->libraries, (p->count + 1) * sizeof *grown), *c;
-
-    if (!grown)
-        return NULL;
-    p->libraries = grown;
-    c = &grown[p->count];
-    *c = (iron__peer_library){.path = strdup(path)};
-    if (!c->path)
-        return NULL;
-    p->count++;
-    return c;
-}
-
-static iron_status add_unusable(iron__peers *p, const char *path, const char *reason,
-                                iron_error *err) {
-    iron__peer_library *c = add(p, path);
-
-    if (!c)
-        return iron__no_memory(err, "a list of peers");
-    snprintf(c->reason, sizeof c->reason, "%s", reason);
-    return IRON_OK;
-}
-
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
 
@@ -233,15 +199,25 @@ static bool is_seen(const iron__peers *p, const char *name) {
     return false;
 }
 
-static iron_status add_library(iron__peers *p, const char *path, iron_error *err) {
-    iron__peer_library *c = add(p, path);
+/* Loads a plug-in; with a reason adds what cannot be used. */
+static iron_status add_library(iron__peers *p, const char *path, const char *reason,
+                               iron_error *err) {
+    iron__peer_library *grown = realloc(p->libraries, (p->count + 1) * sizeof *grown), *c;
     const iron__peer_library *owner;
     const iron_peer_list *list;
     const iron_peer *row;
 
-    if (!c)
+    if (!grown)
         return iron__no_memory(err, "a list of peers");
-    list = load_library(path, c->reason, sizeof c->reason);
+    p->libraries = grown;
+    c = &grown[p->count];
+    *c = (iron__peer_library){.path = strdup(path)};
+    if (!c->path)
+        return iron__no_memory(err, "a list of peers");
+    p->count++;
+    if (reason)
+        snprintf(c->reason, sizeof c->reason, "%s", reason);
+    list = reason ? NULL : load_library(path, c->reason, sizeof c->reason);
     for (size_t k = 0; list && k < list->count; k++)
         for (size_t n = 0; (row = peers_at(p, n, &owner)); n++)
             if (strcmp(row->name, list->rows[k].name) == 0) {
@@ -273,13 +249,13 @@ static iron_status search(iron__peers *p, const char *in, bool is_required, iron
     if (count < 0 && errno == ENOMEM)
         return iron__no_memory(err, "a list of peers");
     if (count < 0)
-        return is_required ? add_unusable(p, in, strerror(errno), err) : IRON_OK;
+        return is_required ? add_library(p, in, strerror(errno), err) : IRON_OK;
     for (int k = 0; k < count; k++) {
         char path[PATH_MAX_BYTES];
 
         snprintf(path, sizeof path, "%s/%s", in, entries[k]->d_name);
         if (status == IRON_OK && !is_seen(p, entries[k]->d_name))
-            status = add_library(p, path, err);
+            status = add_library(p, path, NULL, err);
         free(entries[k]);
     }
     free(entries);
@@ -321,7 +297,7 @@ static iron_status peers_open(iron__peers *out, iron_error *err) {
     if (named && strcmp(named, "none") == 0)
         return IRON_OK;
     if (cannot_load)
-        status = add_unusable(out, "", cannot_load, err);
+        status = add_library(out, "", cannot_load, err);
     else if (named && named[0])
         status = search(out, named, true, err);
     else
@@ -925,22 +901,6 @@ static bool is_chosen(const planner *p, const char *name) {
     return is_any;
 }
 
-/* Makes room for one more element; NULL when memory is out. */
-static void *grow(void *array, size_t count, size_t *room, size_t size, iron_error *err) {
-    size_t more = *room ? 2 * *room : 32;
-    void *grown;
-
-    if (count < *room)
-        return array;
-    grown = realloc(array, more * size);
-    if (!grown) {
-        iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a plan of %zu rows", more);
-        return NULL;
-    }
-    *room = more;
-    return grown;
-}
-
 /* Sets the reason why the row cannot race, if it cannot. Every problem is made in the host's memory
  * first, and an eighth of that is left to others: where the system overcommits memory, using too
  * much of it ends the process. */
@@ -969,30 +929,19 @@ static void find_reason(const planner *p, iron__race_plan_row *row) {
                  iron__gpu_strategy_name(row->memory), d->info.lacks[row->memory]);
 }
 
-/* Rows of an absent backend are shown only if a glob names it. */
-static bool is_shown(planner *p, const iron__race_plan_device *d) {
-    if (!d->is_available && !d->is_named)
-        p->absent = d;
-    return d->is_available || d->is_named;
-}
-
 /* Adds one row per strategy on GPUs, one on the CPU. */
 static iron_status add_rows(planner *p, iron__race_plan_row row, uint32_t memory, iron_error *err) {
     iron__race_plan *plan = p->plan;
     bool is_cpu = plan->devices[row.device_index].is_cpu;
 
     for (uint32_t k = 0; k < IRON_GPU_STRATEGIES; k++) {
-        iron__race_plan_row *rows;
-
         if (is_cpu ? k > 0 : !(memory & IRON_BIT(k)))
             continue;
-        rows = grow(plan->rows, plan->row_count, &plan->row_room, sizeof *rows, err);
-        if (!rows)
-            return IRON_E_NOMEM;
-        plan->rows = rows;
+        IRON_FAIL_IF(!IRON_ARRAY_GROW(&plan->rows, plan->row_count, &plan->row_room), err,
+                     IRON_E_NOMEM, "out of memory for a plan of %zu rows", plan->row_count + 1);
         row.memory = is_cpu ? IRON_GPU_STRATEGIES : (iron__gpu_strategy)k;
         find_reason(p, &row);
-        rows[plan->row_count++] = row;
+        plan->rows[plan->row_count++] = row;
     }
     return IRON_OK;
 }
@@ -1062,9 +1011,13 @@ static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err)
             const iron__contender *row = &c.row.contender;
 
             /* a list shows every contender, whatever the case */
-            if ((p->o->is_listing || !row->suits ||
-                 row->suits(row, &p->plan->cases[case_index].c)) &&
-                is_chosen(p, c.row.name) && is_shown(p, d))
+            if ((!p->o->is_listing && row->suits &&
+                 !row->suits(row, &p->plan->cases[case_index].c)) ||
+                !is_chosen(p, c.row.name))
+                continue;
+            if (!d->is_available && !d->is_named) /* shown only if a glob names its backend */
+                p->absent = d;
+            else
                 IRON_TRY(add_rows(p, c.row,
                                   c.row.outside ? IRON_BIT(IRON_GPU_PAGEABLE)
                                   : c.row.peer  ? peer_memory
@@ -1183,16 +1136,13 @@ static void set_values(const grid *g, size_t index, iron__case *c) {
 static iron_status add_case(planner *p, const chosen_size *size, const iron__case *c,
                             iron_error *err) {
     iron__race_plan *plan = p->plan;
-    iron__race_plan_case *cases =
-        grow(plan->cases, plan->case_count, &plan->case_room, sizeof *cases, err);
     iron__race_plan_case *added;
 
-    if (!cases)
-        return IRON_E_NOMEM;
-    plan->cases = cases;
+    IRON_FAIL_IF(!IRON_ARRAY_GROW(&plan->cases, plan->case_count, &plan->case_room), err,
+                 IRON_E_NOMEM, "out of memory for a plan of %zu cases", plan->case_count + 1);
     IRON_FAIL_IF(plan->case_count == CASES_MAX, err, IRON_E_ARG,
                  "more than %u cases; use fewer sizes or values", CASES_MAX);
-    added = &cases[plan->case_count++];
+    added = &plan->cases[plan->case_count++];
     *added = (iron__race_plan_case){.c = *c, .scopes = p->scopes, .params = iron__params_of(c)};
     if (p->op->is_resident && !p->o->scopes) /* its race is about kernels */
         added->scopes = IRON_BIT(IRON_SCOPE_KERNEL);

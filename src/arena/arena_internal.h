@@ -123,7 +123,8 @@ typedef enum iron__stop {
 
 typedef struct iron__samples {
     double *ms; /* owned */
-    uint32_t count, room;
+    size_t room;
+    uint32_t count;
     uint32_t dropped; /* taken while the machine was throttled */
     uint32_t passes;  /* in a row behind each */
     iron__stop stop;

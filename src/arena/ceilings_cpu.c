@@ -210,10 +210,6 @@ static void run_piece(void *context, size_t index) {
         memcpy(w->to + at, w->from + at, w->piece);
 }
 
-static iron__thread_pool *pool_of(const iron__cpu_ceilings *c, uint32_t threads) {
-    return c->pools[threads == c->threads ? 0 : threads == 1 ? 2 : 1];
-}
-
 /* Runs a pass over one part of so many of the working set. Returns its time and the bytes it moved,
  * 0 if the way does not suit so small a part. */
 static double run_pass(iron__cpu_ceilings *c, iron__cpu_pass pass, const way *w, unsigned part,
@@ -231,7 +227,10 @@ static double run_pass(iron__cpu_ceilings *c, iron__cpu_pass pass, const way *w,
     job.to = c->buffer + (arrays[pass] - 1) * array + part * region;
     job.also = c->buffer + (pass == IRON_CPU_TRIAD ? array : 0) + part * region;
     start = iron__clock_ns();
-    iron__thread_pool_run(pool_of(c, w->threads), run_piece, &job, count);
+    iron__thread_pool_run(c->pools[w->threads == c->threads ? 0
+                                   : w->threads == 1        ? 2
+                                                            : 1],
+                          run_piece, &job, count);
     return (double)(iron__clock_ns() - start) * 1e-6;
 }
 
@@ -636,7 +635,7 @@ static void add_rate(void *context, const iron__ceiling_samples *samples) {
 iron_status iron_measure_ceilings(const iron_measure_options *options, iron_ceilings *out,
                                   iron_error *err) {
     iron__cpu_ceilings *c = NULL;
-    iron_status status;
+    iron_status status = IRON_OK;
     rates r = {.out = out};
 
     *out = (iron_ceilings){.passes = PASSES};
@@ -644,16 +643,15 @@ iron_status iron_measure_ceilings(const iron_measure_options *options, iron_ceil
     assert(c);
     out->threads = c->threads;
     out->buffer_bytes = c->bytes;
-    status = iron__cpu_ceilings_measure(c, true, (iron__ceiling_sink){add_rate, &r}, err);
-    if (status == IRON_OK && options->progress && options->progress(options->context, 1, 2))
-        status = iron__fail(err, IRON_E_CANCELLED, 0, "cancelled while measuring");
-    r.is_one = true;
-    for (size_t k = 0; k < IRON_CPU_PASSES; k++)
-        c->ways[k].threads = 1;
-    if (status == IRON_OK)
-        status = iron__cpu_ceilings_measure(c, false, (iron__ceiling_sink){add_rate, &r}, err);
-    if (status == IRON_OK && options->progress && options->progress(options->context, 2, 2))
-        status = iron__fail(err, IRON_E_CANCELLED, 0, "cancelled while measuring");
+    for (uint32_t done = 0; status == IRON_OK && done < 2; done++) {
+        r.is_one = done == 1;
+        for (size_t k = 0; r.is_one && k < IRON_CPU_PASSES; k++)
+            c->ways[k].threads = 1;
+        status = iron__cpu_ceilings_measure(c, !r.is_one, (iron__ceiling_sink){add_rate, &r}, err);
+        if (status == IRON_OK && options->progress &&
+            options->progress(options->context, done + 1, 2))
+            status = iron__fail(err, IRON_E_CANCELLED, 0, "cancelled while measuring");
+    }
     iron__cpu_ceilings_destroy(c);
     return status;
 }

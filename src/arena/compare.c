@@ -23,6 +23,7 @@
  * are replaced, since they will be printed to a terminal.
  */
 #include "arena/arena_internal.h"
+#include "core/array.h"
 #include "core/fail.h"
 #include "core/files.h"
 #include "core/json.h"
@@ -87,7 +88,7 @@ typedef struct comparison {
     double threshold_percent;
     old_report old;
     comparison_row *rows; /* owned; in the order of the new report, then those that are gone */
-    size_t row_count;
+    size_t row_count, row_room;
     size_t counts[CHANGES];
     size_t slower_count; /* slower and broken: what makes a comparison fail */
 } comparison;
@@ -320,15 +321,6 @@ static span span_of(const double *ms, size_t count) {
                   (has_interval ? s.high : s.max) + drift};
 }
 
-static span old_span(const iron__json *samples) {
-    double ms[IRON_SAMPLES_MAX] = {0};
-    size_t count = iron__json_length(samples);
-
-    for (size_t k = 0; k < count; k++)
-        iron__json_get_number(&samples->items[k], &ms[k]);
-    return span_of(ms, count);
-}
-
 static change_kind change_of(const span *old, const span *new, double threshold) {
     bool is_slower = new->median > old->median *(1 + threshold);
     bool is_faster = old->median > new->median *(1 + threshold);
@@ -344,14 +336,8 @@ static change_kind change_of(const span *old, const span *new, double threshold)
 }
 
 static iron_status add_change(comparison *out, const comparison_row *row, iron_error *err) {
-    /* full at every power of two */
-    if ((out->row_count & (out->row_count - 1)) == 0) {
-        size_t room = out->row_count ? 2 * out->row_count : 1;
-        comparison_row *rows = realloc(out->rows, room * sizeof *rows);
-
-        IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory for a comparison of %zu rows", room);
-        out->rows = rows;
-    }
+    IRON_FAIL_IF(!IRON_ARRAY_GROW(&out->rows, out->row_count, &out->row_room), err, IRON_E_NOMEM,
+                 "out of memory for a comparison of %zu rows", out->row_count + 1);
     out->rows[out->row_count++] = *row;
     out->counts[row->change]++;
     out->slower_count += row->change == CHANGE_SLOWER || row->change == CHANGE_BROKEN;
@@ -382,20 +368,20 @@ static iron_status compare_scope(comparison *out, const iron__report_row *now, i
     const iron__samples *samples =
         now->scopes[scope].is_measured ? now->scopes[scope].samples : NULL;
     comparison_row row = {.of = now, .scope = scope, .change = CHANGE_NEW};
-    span old = {0}, new = {0};
+    double ms[IRON_SAMPLES_MAX] = {0};
 
+    for (size_t k = 0; k < iron__json_length(then); k++)
+        iron__json_get_number(&then->items[k], &ms[k]);
     if (then)
-        old = old_span(then);
+        row.old = span_of(ms, iron__json_length(then));
     if (samples && samples->count > 0)
-        new = span_of(samples->ms, samples->count);
-    if (old.count == 0 && new.count == 0)
+        row.new = span_of(samples->ms, samples->count);
+    if (row.old.count == 0 && row.new.count == 0)
         return IRON_OK;
-    row.old = old;
-    row.new = new;
-    if (old.count > 0 && new.count > 0) {
-        row.change = change_of(&old, &new, out->threshold_percent / 100);
-        row.ratio = old.median > 0 ? new.median / old.median : 0;
-    } else if (old.count > 0) {
+    if (row.old.count > 0 && row.new.count > 0) {
+        row.change = change_of(&row.old, &row.new, out->threshold_percent / 100);
+        row.ratio = row.old.median > 0 ? row.new.median / row.old.median : 0;
+    } else if (row.old.count > 0) {
         row.change = CHANGE_GONE;
     }
     return add_change(out, &row, err);

@@ -797,9 +797,7 @@ typedef struct peer_work {
 static void peer_destroy(iron__gpu_work *object) {
     peer_work *w = (peer_work *)object;
 
-    if (!w)
-        return;
-    if (w->is_open)
+    if (w && w->is_open)
         w->peer->close(w->state);
     free(w);
 }

@@ -77,18 +77,9 @@ static bool read_packages(iron__energy_meter *m, iron__energy_reading *now) {
     return true;
 }
 
-/* Is it a package, or the memory of one? Cores are a part of their package, psys has it as a part,
- * and intel-rapl-mmio:0 is the same as intel-rapl:0. */
-static bool is_counted(const iron__rapl_domain *d, const char *folder) {
-    line l;
-
-    if (strncmp(folder, "intel-rapl:", strlen("intel-rapl:")) != 0)
-        return false;
-    l = read_line(d, "name");
-    return strncmp(l.text, "package-", strlen("package-")) == 0 || strcmp(l.text, "dram") == 0;
-}
-
-/* All domains must be readable: most systems let only root read them. */
+/* Packages, and the memory of each: cores are a part of their package, psys has it as a part, and
+ * intel-rapl-mmio:0 is the same as intel-rapl:0. All must be readable: most systems let only root
+ * read them. */
 static bool find_packages(iron__energy_meter *m, const char *root) {
     DIR *folders = opendir(root);
     const struct dirent *entry;
@@ -96,9 +87,14 @@ static bool find_packages(iron__energy_meter *m, const char *root) {
 
     while (folders && is_readable && (entry = readdir(folders))) {
         iron__rapl_domain d = {.last = 0};
+        line name;
 
-        if (snprintf(d.path, sizeof d.path, "%s/%s", root, entry->d_name) >= (int)sizeof d.path ||
-            !is_counted(&d, entry->d_name))
+        if (strncmp(entry->d_name, "intel-rapl:", strlen("intel-rapl:")) != 0 ||
+            snprintf(d.path, sizeof d.path, "%s/%s", root, entry->d_name) >= (int)sizeof d.path)
+            continue;
+        name = read_line(&d, "name");
+        if (strncmp(name.text, "package-", strlen("package-")) != 0 &&
+            strcmp(name.text, "dram") != 0)
             continue;
         is_readable = m->domain_count < IRON_RAPL_DOMAINS &&
                       read_number(&d, "energy_uj", &d.last) &&

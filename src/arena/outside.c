@@ -72,15 +72,6 @@ static const struct kind {
 } kinds[] = {
     {".c", IRON_ON_CPU}, {".so", IRON_ON_CPU}, {".cl", IRON_ON_OPENCL}, {".cu", IRON_ON_CUDA}};
 
-static const struct kind *kind_of(const char *path) {
-    const char *dot = strrchr(path, '.');
-
-    for (size_t k = 0; dot && k < sizeof kinds / sizeof kinds[0]; k++)
-        if (strcmp(dot, kinds[k].ending) == 0)
-            return &kinds[k];
-    return NULL;
-}
-
 static iron_status read_file(const char *path, char **text, size_t *bytes, iron_error *err) {
     FILE *file = fopen(path, "rbe");
     size_t room = 0, got = 1;
@@ -126,9 +117,13 @@ static bool has_text(const iron__outside *o, const char *text) {
 }
 
 iron_status iron__outside_read(const char *path, iron__outside *o, iron_error *err) {
-    const struct kind *kind = kind_of(path);
     const char *slash = strrchr(path, '/'), *stem = slash ? slash + 1 : path;
+    const char *dot = strrchr(path, '.');
+    const struct kind *kind = NULL;
 
+    for (size_t k = 0; dot && k < sizeof kinds / sizeof kinds[0]; k++)
+        if (strcmp(dot, kinds[k].ending) == 0)
+            kind = &kinds[k];
     *o = (iron__outside){.module = -1};
     IRON_FAIL_IF(!kind, err, IRON_E_ARG,
                  "--contender %.120s: the name must end in .c, .so, .cl or .cu", path);
@@ -555,7 +550,7 @@ typedef struct outside_contender {
     double seconds;         /* limit of one request */
     double spent, renewed;  /* seconds of samples, and of new inputs */
     double cpu_ms;          /* of the last run, on all processors */
-    double least_hidden_ms; /* see hidden_ms; of all runs */
+    double least_hidden_ms; /* see run; of all runs */
     uint8_t order[IRON_OUTSIDE_SLOTS];
 } outside_contender;
 
@@ -876,15 +871,6 @@ static iron_status check_inputs(outside_contender *c, iron__outside_request *q, 
     return IRON_OK;
 }
 
-/* Time that the process says it did not take. On the CPU that is work that its threads did while
- * its clock stood still; time that it waited for a processor does not count. On a GPU it is time by
- * the parent's clock, of which load may add some to every sample. */
-static double hidden_ms(const outside_contender *c, double own_ms, double wall_ms, double cpu_ms) {
-    if (!c->setup.is_cpu)
-        return wall_ms / 2 - own_ms - 50;
-    return cpu_ms - 1.5 * own_ms * (double)sysconf(_SC_NPROCESSORS_ONLN) - 1;
-}
-
 static iron_status run(outside_contender *c, iron__outside_request *q, double *ms,
                        iron_error *err) {
     iron__outside_reply reply = {.ms = 0};
@@ -897,7 +883,12 @@ static iron_status run(outside_contender *c, iron__outside_request *q, double *m
     wall_ms = (double)(iron__clock_ns() - begin) * 1e-6;
     c->cpu_ms = 1e3 * (cpu_seconds(c->pid) - cpu);
     *ms = c->setup.is_cpu ? wall_ms : reply.ms;
-    hidden = hidden_ms(c, reply.ms, wall_ms, c->cpu_ms);
+    /* Time that the process says it did not take. On the CPU that is work that its threads did
+     * while its clock stood still; time that it waited for a processor does not count. On a GPU it
+     * is time by the parent's clock, of which load may add some to every sample. */
+    hidden = c->setup.is_cpu
+                 ? c->cpu_ms - 1.5 * reply.ms * (double)sysconf(_SC_NPROCESSORS_ONLN) - 1
+                 : wall_ms / 2 - reply.ms - 50;
     c->least_hidden_ms =
         c->runs++ == 0 || hidden < c->least_hidden_ms ? hidden : c->least_hidden_ms;
     if (!(reply.ms >= 0 && reply.ms <= 1.01 * wall_ms + 0.1)) /* clocks of devices drift */

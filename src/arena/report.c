@@ -26,6 +26,7 @@
 #include "core/fail.h"
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -633,6 +634,16 @@ typedef struct short_text {
     char text[512];
 } short_text;
 
+static short_text __attribute__((format(printf, 1, 2))) text_of(const char *format, ...) {
+    short_text w;
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(w.text, sizeof w.text, format, arguments);
+    va_end(arguments);
+    return w;
+}
+
 /* The text with blanks for control characters (U+0080 to U+009F are two bytes), and a backslash
  * before each character that is in `escape`. */
 static short_text plain(const char *text, const char *escape) {
@@ -663,11 +674,7 @@ static int columns_of(const char *text) {
 
 /* The value with a fixed number of decimals and a unit; "" for zero and less. */
 static short_text figure_of(double value, int decimals, const char *unit) {
-    short_text w = {""};
-
-    if (value > 0 && value < 1e15)
-        snprintf(w.text, sizeof w.text, "%.*f%s", decimals, value, unit);
-    return w;
+    return value > 0 && value < 1e15 ? text_of("%.*f%s", decimals, value, unit) : (short_text){""};
 }
 
 /* Four significant digits, no exponent: "0.06104", "12.35", "4382"; "" for zero and less. */
@@ -689,7 +696,6 @@ static short_text figure(double value) {
 /* "256 MiB", "1.5 GiB" */
 static short_text bytes_text(uint64_t bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    short_text w;
     double value = (double)bytes;
     size_t unit = 0;
 
@@ -697,9 +703,7 @@ static short_text bytes_text(uint64_t bytes) {
         value /= 1024;
         unit++;
     }
-    snprintf(w.text, sizeof w.text, value < 10 && unit > 0 ? "%.2g %s" : "%.0f %s", value,
-             units[unit]);
-    return w;
+    return text_of(value < 10 && unit > 0 ? "%.2g %s" : "%.0f %s", value, units[unit]);
 }
 
 /* The end " #1" of a device's name, which it has if several of its backend race; else "". */
@@ -713,34 +717,32 @@ static const char *device_number(const char *device) {
 /* "atax.cuda.single-pass pinned"; no memory on the CPU. */
 static short_text row_name(const iron__report_row *row) {
     bool is_host = strcmp(row->memory, "host") == 0;
-    short_text w;
+    short_text w =
+        text_of("%s.%s.%s%s%s%s", row->op, row->backend, row->contender, is_host ? "" : " ",
+                is_host ? "" : row->memory, device_number(row->device));
 
-    snprintf(w.text, sizeof w.text, "%s.%s.%s%s%s%s", row->op, row->backend, row->contender,
-             is_host ? "" : " ", is_host ? "" : row->memory, device_number(row->device));
     return plain(w.text, "");
 }
 
 /* "histogram 4294967296 (size:LARGE) u8, data zipf" */
 static short_text group_title(const iron__report_row *row) {
     iron__params_line axes = iron__params_text(&row->params, true);
-    short_text w;
+    short_text w = text_of(
+        "%s %s%s%s%s %s%s%.300s", row->op, row->size, row->size_name[0] ? " (" : "", row->size_name,
+        row->size_name[0] ? ")" : "", row->dtype, axes.text[0] ? ", " : "", axes.text);
 
-    snprintf(w.text, sizeof w.text, "%s %s%s%s%s %s%s%.300s", row->op, row->size,
-             row->size_name[0] ? " (" : "", row->size_name, row->size_name[0] ? ")" : "",
-             row->dtype, axes.text[0] ? ", " : "", axes.text);
     return plain(w.text, "");
 }
 
 /* "4 GiB of useful bytes; bins 256" */
 static short_text group_facts(const iron__report_row *row) {
     iron__params_line facts = iron__params_text(&row->params, false);
-    short_text w, vocab = {""};
+    short_text w = text_of("%s of useful bytes%s", bytes_text(row->useful_bytes).text,
+                           row->vocab || facts.text[0] ? "; " : "");
 
     if (row->vocab)
-        snprintf(vocab.text, sizeof vocab.text, "vocab %u", row->vocab);
-    snprintf(w.text, sizeof w.text, "%.16s of useful bytes%s%.20s%s%.300s",
-             bytes_text(row->useful_bytes).text, row->vocab || facts.text[0] ? "; " : "",
-             vocab.text, row->vocab && facts.text[0] ? ", " : "", facts.text);
+        iron__append(w.text, sizeof w.text, "vocab %u%s", row->vocab, facts.text[0] ? ", " : "");
+    iron__append(w.text, sizeof w.text, "%.300s", facts.text);
     return plain(w.text, "");
 }
 
@@ -748,13 +750,10 @@ static short_text group_facts(const iron__report_row *row) {
 static short_text device_text(const iron__report_device *d) {
     short_text w;
 
-    snprintf(w.text, sizeof w.text, "%s %u: ", d->backend, d->index);
-    if (!d->is_available) {
-        iron__append(w.text, sizeof w.text, "not raced: %s", d->reason);
-        return w;
-    }
-    iron__append(w.text, sizeof w.text, "%s, %s%s%u units, %s", d->name, d->driver,
-                 d->driver[0] ? ", " : "", d->units, bytes_text(d->memory_bytes).text);
+    if (!d->is_available)
+        return text_of("%s %u: not raced: %s", d->backend, d->index, d->reason);
+    w = text_of("%s %u: %s, %s%s%u units, %s", d->backend, d->index, d->name, d->driver,
+                d->driver[0] ? ", " : "", d->units, bytes_text(d->memory_bytes).text);
     if (d->clock_max)
         iron__append(w.text, sizeof w.text, ", %u to %u MHz%s%s", d->clock_min, d->clock_max,
                      d->throttle[0] ? ", throttled: " : "", d->throttle);
@@ -765,9 +764,8 @@ static short_text device_text(const iron__report_device *d) {
 
 /* "data corpus.bin: the first 1000 of 2000 tokens, u16" */
 static short_text data_text(const iron__own_data *own) {
-    short_text w;
+    short_text w = text_of("data %.200s: ", own->file);
 
-    snprintf(w.text, sizeof w.text, "data %.200s: ", own->file);
     if (own->data.count < own->total)
         iron__append(w.text, sizeof w.text, "the first %" PRIu64 " of ", own->data.count);
     iron__append(w.text, sizeof w.text, "%" PRIu64 " tokens, %s", own->total,
@@ -889,33 +887,23 @@ static short_text milliseconds(const iron__report_scope *scope) {
 static short_text bar(double percent) {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     int eighths = percent >= 100 ? 8 * BAR_CELLS : (int)(percent * 8 * BAR_CELLS / 100 + 0.5);
-    short_text w;
 
-    snprintf(w.text, sizeof w.text, "%.*s%s", eighths / 8 * (int)strlen("█"), "████████",
-             parts[eighths % 8]);
-    return w;
+    return text_of("%.*s%s", eighths / 8 * (int)strlen("█"), "████████", parts[eighths % 8]);
 }
 
 /* A figure of the main kernel, where 0 is a figure and -1 unknown. */
 static short_text kernel_figure_text(double value) {
-    short_text w = {""};
-
-    if (value >= 0)
-        snprintf(w.text, sizeof w.text, "%.0f", value);
-    return w;
+    return value >= 0 ? text_of("%.0f", value) : (short_text){""};
 }
 
 /* "12.31-12.52": the median's interval; "(12.2-19.7)": all samples, where they are too few for one;
  * "" for one sample. */
 static short_text spread_text(const iron__statistics *times) {
-    bool has_interval = times->coverage > 0;
-    short_text w = {""};
-
-    if (times->count > 1)
-        snprintf(w.text, sizeof w.text, has_interval ? "%.20s-%.20s" : "(%.20s-%.20s)",
-                 figure(has_interval ? times->low : times->min).text,
-                 figure(has_interval ? times->high : times->max).text);
-    return w;
+    if (times->count < 2)
+        return (short_text){""};
+    return times->coverage > 0
+               ? text_of("%s-%s", figure(times->low).text, figure(times->high).text)
+               : text_of("(%s-%s)", figure(times->min).text, figure(times->max).text);
 }
 
 /* What a line has in a column; "" if nothing. */
@@ -929,11 +917,10 @@ static short_text cell(const line *of, column_id column) {
     switch (column) {
     case COLUMN_RANK:
         if (of->row)
-            snprintf(w.text, sizeof w.text, "%2u%c%c", of->row->rank,
-                     of->row->is_peer ? PEER_MARK : ' ',
-                     of->row->is_cache_resident  ? RESIDENT_MARK
-                     : of->row->is_above_ceiling ? ABOVE_MARK
-                                                 : ' ');
+            w = text_of("%2u%c%c", of->row->rank, of->row->is_peer ? PEER_MARK : ' ',
+                        of->row->is_cache_resident  ? RESIDENT_MARK
+                        : of->row->is_above_ceiling ? ABOVE_MARK
+                                                    : ' ');
         return w;
     case COLUMN_NAME:
         return of->name;
@@ -957,15 +944,13 @@ static short_text cell(const line *of, column_id column) {
         return figure_of(speedup, speedup < 10 ? 2 : speedup < 100 ? 1 : 0, "x");
     case COLUMN_NOISE:
         if (s && s->warm.count > 1) /* 0 is a figure, too */
-            snprintf(w.text, sizeof w.text, "%.*f%%", s->warm.noise_percent < 10 ? 1 : 0,
-                     s->warm.noise_percent);
+            w = text_of("%.*f%%", s->warm.noise_percent < 10 ? 1 : 0, s->warm.noise_percent);
         return w;
     case COLUMN_SPREAD:
         return s ? spread_text(&s->warm) : w;
     case COLUMN_SAMPLES: /* "40p": forty samples, stopped by precision */
         if (s && s->warm.count > 0)
-            snprintf(w.text, sizeof w.text, "%zu%.1s", s->warm.count,
-                     s->samples ? stop_name(s->samples->stop) : "");
+            w = text_of("%zu%.1s", s->warm.count, s->samples ? stop_name(s->samples->stop) : "");
         if (s && s->samples && s->samples->dropped > 0)
             iron__append(w.text, sizeof w.text, "-%u", s->samples->dropped);
         return w;
@@ -1001,13 +986,11 @@ static line line_of_row(const iron__report_row *row) {
 }
 
 static line line_of_ceiling(const iron__report_ceiling *ceiling) {
-    line of = {.scopes = {[IRON_SCOPE_KERNEL] = &ceiling->figures}};
-    short_text w;
+    short_text name = text_of("%s%s ceiling: %s", ceiling->backend, device_number(ceiling->device),
+                              ceiling->name);
 
-    snprintf(w.text, sizeof w.text, "%s%s ceiling: %s", ceiling->backend,
-             device_number(ceiling->device), ceiling->name);
-    of.name = plain(w.text, "");
-    return of;
+    return (line){.name = plain(name.text, ""),
+                  .scopes = {[IRON_SCOPE_KERNEL] = &ceiling->figures}};
 }
 
 /* Widens the columns for the line, and shows those that it fills. */
@@ -1121,11 +1104,9 @@ static void put_line(const layout *l, line of) {
 static void put_text(const layout *l, const char *text, int indent, int *at) {
     while (*text) {
         size_t word = strcspn(text, " ");
-        short_text w;
-        int wide;
+        short_text w = text_of("%.*s", (int)word, text);
+        int wide = columns_of(w.text);
 
-        snprintf(w.text, sizeof w.text, "%.*s", (int)word, text);
-        wide = columns_of(w.text);
         if (*at > 0 && *at + 1 + wide > l->width) {
             fprintf(l->to, "\n%*s", indent, "");
             *at = indent;
@@ -1149,38 +1130,30 @@ static void put_sentence(const layout *l, const char *text) {
 
 /* "58.1 to 64.8 GB/s in 9 measurements; datasheet 4800" */
 static short_text band_text(const iron__report_ceiling *c) {
-    short_text w;
-
-    snprintf(w.text, sizeof w.text, "%.20s to %.20s GB/s in %u measurement%s%s%.20s",
-             figure(c->low_gb_s).text, figure(c->figures.gb_s).text, c->measurements,
-             c->measurements == 1 ? "" : "s", c->peak_gb_s > 0 ? "; datasheet " : "",
-             figure(c->peak_gb_s).text);
-    return w;
-}
-
-/* "cpu ceiling read: 58.1 to 64.8 GB/s in 9 measurements (512-bit, ...)" */
-static short_text ceiling_text(const iron__report_ceiling *c) {
-    short_text w;
-
-    snprintf(w.text, sizeof w.text, "%s%s ceiling %s: %.200s (%s)", c->backend,
-             device_number(c->device), c->name, band_text(c).text, c->shape);
-    return w;
+    return text_of("%s to %s GB/s in %u measurement%s%s%s", figure(c->low_gb_s).text,
+                   figure(c->figures.gb_s).text, c->measurements, c->measurements == 1 ? "" : "s",
+                   c->peak_gb_s > 0 ? "; datasheet " : "", figure(c->peak_gb_s).text);
 }
 
 static void put_table_machine(const layout *l, const iron__report *report) {
     const iron__report_host *host = &report->host;
-    short_text w;
+    short_text w =
+        text_of("iron %s on %s: %s, %u threads, %s; %s", report->version, host->name, host->cpu,
+                host->threads, bytes_text(host->memory_bytes).text, host->date);
 
-    snprintf(w.text, sizeof w.text, "iron %s on %s: %s, %u threads, %.16s; %s", report->version,
-             host->name, host->cpu, host->threads, bytes_text(host->memory_bytes).text, host->date);
     put_sentence(l, w.text);
     for (size_t k = 0; k < report->device_count; k++)
         put_sentence(l, device_text(&report->devices[k]).text);
     if (report->own)
         put_sentence(l, data_text(report->own).text);
-    for (size_t k = 0; k < report->ceiling_count; k++)
-        if (report->ceilings[k].measurements > 1 || report->ceilings[k].peak_gb_s > 0)
-            put_sentence(l, ceiling_text(&report->ceilings[k]).text);
+    /* "cpu ceiling read: 58.1 to 64.8 GB/s in 9 measurements (512-bit, ...)" */
+    for (const iron__report_ceiling *c = report->ceilings;
+         c < report->ceilings + report->ceiling_count; c++) {
+        w = text_of("%s%s ceiling %s: %s (%s)", c->backend, device_number(c->device), c->name,
+                    band_text(c).text, c->shape);
+        if (c->measurements > 1 || c->peak_gb_s > 0)
+            put_sentence(l, w.text);
+    }
 }
 
 /* A row without figures: name, status, reason. */
@@ -1210,8 +1183,7 @@ static void put_table_group(const layout *l, const iron__report *report, size_t 
         shown++;
     if (shown == end)
         return;
-    snprintf(w.text, sizeof w.text, "%.400s: %.100s", group_title(&rows[first]).text,
-             group_facts(&rows[first]).text);
+    w = text_of("%.400s: %.100s", group_title(&rows[first]).text, group_facts(&rows[first]).text);
     fputc('\n', l->to);
     begin_colour(l, COLOUR_BOLD);
     put_text(l, w.text, 2, &at);
@@ -1280,13 +1252,6 @@ static void put_skipped(const layout *l, const iron__report *report) {
         is_first = false;
         put_skipped_for(l, report, k);
     }
-}
-
-/* Ops that the race passed over; devices that are unavailable are above the tables. */
-static void put_passed_over(const layout *l, const iron__report *report) {
-    for (size_t k = 0; k < report->remark_count; k++)
-        if (strncmp(report->remarks[k], "unavailable", strlen("unavailable")) != 0)
-            put_sentence(l, report->remarks[k]);
 }
 
 static void put_legend(const layout *l, const iron__report *report) {
@@ -1371,7 +1336,10 @@ static void print_table(const iron__report *report, FILE *to, bool is_terminal, 
         k = end;
     }
     put_skipped(&l, report);
-    put_passed_over(&l, report);
+    /* ops that the race passed over; devices that are unavailable are above the tables */
+    for (size_t k = 0; k < report->remark_count; k++)
+        if (strncmp(report->remarks[k], "unavailable", strlen("unavailable")) != 0)
+            put_sentence(&l, report->remarks[k]);
     put_legend(&l, report);
     put_rules(&l, report);
 }
@@ -1418,24 +1386,20 @@ static short_text md_cell(const line *of, column_id column) {
 
     switch (column) {
     case COLUMN_RANK:
-        if (row)
-            snprintf(w.text, sizeof w.text, "%u", row->rank);
-        return w;
+        return row ? text_of("%u", row->rank) : w;
     case COLUMN_NAME:
-        snprintf(w.text, sizeof w.text, row ? "%.440s%s%s" : "*%.440s*%s%s",
-                 marked(of->name.text).text, row && row->is_peer ? " (peer)" : "",
-                 row && row->is_cache_resident  ? " (cache-resident)"
-                 : row && row->is_above_ceiling ? " (above the ceiling)"
-                                                : "");
-        return w;
+        return text_of(row ? "%.440s%s%s" : "*%.440s*%s%s", marked(of->name.text).text,
+                       row && row->is_peer ? " (peer)" : "",
+                       row && row->is_cache_resident  ? " (cache-resident)"
+                       : row && row->is_above_ceiling ? " (above the ceiling)"
+                                                      : "");
     case COLUMN_PERCENT:
         return figure_of(s ? s->percent_of_ceiling : 0, 1, " %");
     case COLUMN_SPEEDUP:
         return figure_of(row ? row->speedup : 0, 2, "×");
     case COLUMN_SAMPLES:
-        snprintf(w.text, sizeof w.text, "%zu, %s", s ? s->warm.count : 0,
-                 s && s->samples ? stop_name(s->samples->stop) : "");
-        return w;
+        return text_of("%zu, %s", s ? s->warm.count : 0,
+                       s && s->samples ? stop_name(s->samples->stop) : "");
     case COLUMN_SPREAD:
         return marked(cell(of, column).text);
     case COLUMN_NOISE:

@@ -56,6 +56,7 @@
  * op says which), transfers and whole runs with page-locked copies, the fastest way to the device.
  */
 #include "arena/outside.h"
+#include "core/array.h"
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/fail.h"
@@ -286,15 +287,8 @@ static bool time_passes(series *s, uint32_t passes, double *ms) {
 }
 
 static iron_status add_sample(iron__samples *s, double ms, iron_error *err) {
-    if (s->count == s->room) {
-        uint32_t room = s->room ? 2 * s->room : 16;
-        double *grown = realloc(s->ms, room * sizeof *grown);
-
-        IRON_FAIL_IF(!grown, err, IRON_E_NOMEM, "out of memory for %u samples; ask for fewer runs",
-                     room);
-        s->ms = grown;
-        s->room = room;
-    }
+    IRON_FAIL_IF(!IRON_ARRAY_GROW(&s->ms, s->count, &s->room), err, IRON_E_NOMEM,
+                 "out of memory for %u samples; ask for fewer runs", s->count + 1);
     s->ms[s->count++] = ms;
     return IRON_OK;
 }
@@ -661,10 +655,6 @@ static double peak_of(const char *device) {
     return 0;
 }
 
-static bool is_own_memory(const char *ceiling) {
-    return iron__cpu_pass_find(ceiling) < IRON_CPU_PASSES;
-}
-
 /* Keeps the best measurement of a ceiling, on a CPU by its fastest pass, and the band of all: a
  * limit lowered by other load is not a limit. Without memory for its samples the ceiling is
  * missing, and shares of it are not shown. */
@@ -696,7 +686,7 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
     iron__samples_deinit(kept);
     *kept = (iron__samples){.ms = ms,
                             .count = (uint32_t)samples->count,
-                            .room = (uint32_t)samples->count,
+                            .room = samples->count,
                             .passes = 1,
                             .stop = IRON_STOP_RUNS};
     if (at == r->ceiling_count) {
@@ -704,7 +694,7 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
         to->measurements = 1;
         to->low_gb_s = low;
     }
-    if (is_own_memory(samples->name))
+    if (iron__cpu_pass_find(samples->name) < IRON_CPU_PASSES) /* of its own memory */
         to->peak_gb_s = peak_of(target->device->info.name);
     snprintf(to->backend, sizeof to->backend, "%s", target->device->backend);
     snprintf(to->device, sizeof to->device, "%s", target->device->info.name);

@@ -35,10 +35,12 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <regex.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 /* The address of an engine: http://HOST[:PORT]/v1/engines/NAME[/feed]
@@ -49,7 +51,6 @@
 
 #define URL_BYTES  512u
 #define NAME_BYTES 65u
-#define ENGINES    "/v1/engines/"
 #define DIGITS     "0123456789"
 #define LETTERS    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -59,80 +60,37 @@ typedef struct engine_url {
     bool is_loopback; /* this machine, by definition: no proxy is used */
 } engine_url;
 
-/* The text after `word`, which is compared without case; NULL: it is not there. */
-static const char *after_word(const char *text, const char *word) {
-    for (; *word; text++, word++)
-        if ((*text | 0x20) != (*word | 0x20))
-            return NULL;
-    return text;
-}
+/* A host is a name, an IPv4 address, or an IPv6 address in brackets; an engine's name as in the
+ * server. Letters are listed, since ranges depend on the locale. */
+#define URL_PATTERN                                                                                \
+    "^([Hh][Tt][Tt][Pp][Ss]?://(\\[[" DIGITS "abcdefABCDEF:.]+]|[" LETTERS DIGITS "._-]+)"         \
+    "(:([" DIGITS "]+))?/v1/engines/([" LETTERS DIGITS "][" LETTERS DIGITS "._-]*))(/feed)?$"
 
-static const char *after_scheme(const char *text) {
-    const char *rest = after_word(text, "http");
-
-    if (rest && (*rest == 's' || *rest == 'S'))
-        rest++;
-    return rest && strncmp(rest, "://", 3) == 0 ? rest + 3 : NULL;
-}
-
-/* A name, an IPv4 address, or an IPv6 address in brackets. */
-static const char *after_host(const char *host) {
-    size_t length;
-
-    if (*host == '[') {
-        length = strspn(host + 1, DIGITS "abcdefABCDEF:.");
-        return length > 0 && host[1 + length] == ']' ? host + length + 2 : NULL;
-    }
-    length = strspn(host, LETTERS DIGITS ".-_");
-    return length > 0 ? host + length : NULL;
-}
-
-/* ":1" to ":65535", or nothing. */
-static const char *after_port(const char *text) {
-    size_t digits;
-    unsigned port = 0;
-
-    if (*text != ':')
-        return text;
-    digits = strspn(text + 1, DIGITS);
-    for (size_t k = 1; k <= digits && port <= 65535; k++)
-        port = 10 * port + (unsigned)(text[k] - '0');
-    return port >= 1 && port <= 65535 ? text + 1 + digits : NULL;
-}
-
-/* As in the server: letters, digits, . _ -, beginning with a letter or digit. */
-static const char *after_name(const char *name) {
-    size_t length = strspn(name, LETTERS DIGITS "._-");
-
-    if (length == 0 || length >= NAME_BYTES || strchr("._-", name[0]))
-        return NULL;
-    return name + length;
-}
-
-/* localhost, ::1 and 127.0.0.0/8. */
-static bool is_loopback(const char *host, size_t length) {
-    static const char *const names[] = {"localhost", "[::1]"};
-    size_t digits_and_dots = strspn(host, DIGITS ".");
-
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-        if (length == strlen(names[k]) && after_word(host, names[k]))
-            return true;
-    return digits_and_dots == length && strncmp(host, "127.", 4) == 0;
-}
+enum { PART_ENGINE = 1, PART_HOST, PART_PORT = 4, PART_NAME, PARTS };
 
 static bool split_url(const char *text, engine_url *url) {
-    const char *host = after_scheme(text), *host_end, *path, *name, *end;
+    regmatch_t at[PARTS];
+    regex_t pattern;
+    char host[URL_BYTES];
+    unsigned long port = 1;
+    bool is_url = regcomp(&pattern, URL_PATTERN, REG_EXTENDED) == 0;
 
-    if (!host || !(host_end = after_host(host)) || !(path = after_port(host_end)) ||
-        strncmp(path, ENGINES, sizeof ENGINES - 1) != 0)
+    if (!is_url) /* no memory */
         return false;
-    name = path + sizeof ENGINES - 1;
-    end = after_name(name);
-    if (!end || (*end && strcmp(end, "/feed") != 0) || end - text >= (int)URL_BYTES)
+    is_url = regexec(&pattern, text, PARTS, at, 0) == 0;
+    regfree(&pattern);
+    if (is_url && at[PART_PORT].rm_so >= 0)
+        port = strtoul(text + at[PART_PORT].rm_so, NULL, 10);
+    if (!is_url || port < 1 || port > 65535 || at[PART_ENGINE].rm_eo >= (int)URL_BYTES ||
+        at[PART_NAME].rm_eo - at[PART_NAME].rm_so >= (int)NAME_BYTES)
         return false;
-    memcpy(url->engine, text, (size_t)(end - text));
-    memcpy(url->name, name, (size_t)(end - name));
-    url->is_loopback = is_loopback(host, (size_t)(host_end - host));
+    memcpy(url->engine, text, (size_t)at[PART_ENGINE].rm_eo);
+    memcpy(url->name, text + at[PART_NAME].rm_so,
+           (size_t)(at[PART_NAME].rm_eo - at[PART_NAME].rm_so));
+    snprintf(host, sizeof host, "%.*s", at[PART_HOST].rm_eo - at[PART_HOST].rm_so,
+             text + at[PART_HOST].rm_so);
+    url->is_loopback = strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+                       (strncmp(host, "127.", 4) == 0 && !host[strspn(host, DIGITS ".")]);
     return true;
 }
 
@@ -178,23 +136,17 @@ static const char *get_hex(const iron__json *value, size_t digits) {
     return is_hex ? text : NULL;
 }
 
-/* A decimal number below 2^64, as a string. */
-static bool read_decimal(const iron__json *value, uint64_t *out) {
-    const char *text = iron__json_get_text(value);
-
-    return text && iron__read_digits(&text, NULL, 10, out) && !*text;
-}
-
 static bool read_engine(const iron__json *root, engine_state *e) {
     const iron__json *batch = iron__json_member(root, "batch");
     const char *xors = get_hex(iron__json_member(root, "xor"), 8);
     const char *state = get_hex(iron__json_member(root, "state"), 16);
     const char *seal = get_hex(iron__json_member(root, "seal"), 32);
+    const char *sum = iron__json_get_text(iron__json_member(root, "sum")); /* decimal */
     double number = 0;
     bool is_complete =
         iron__json_get_whole(iron__json_member(root, "tokens"), JSON_WHOLE_MAX, &e->tokens) &&
         iron__json_get_whole(iron__json_member(root, "batches"), JSON_WHOLE_MAX, &e->batches) &&
-        read_decimal(iron__json_member(root, "sum"), &e->sum) && xors && state && seal;
+        sum && iron__read_digits(&sum, NULL, 10, &e->sum) && !*sum && xors && state && seal;
 
     if (is_complete) {
         e->xors = (uint32_t)strtoul(xors, NULL, 16);
@@ -327,13 +279,7 @@ static size_t send_body(void *context, char *to, size_t room) {
     return body_take(((http_client *)context)->body, to, room);
 }
 
-static void http_close(http_client *http) {
-    iron__http_connection_destroy(http->connection);
-    explicit_bzero(http->authorization, sizeof http->authorization);
-    free(http->text);
-}
-
-/* Both files may be NULL. Sends nothing yet. To be closed whatever this returns. */
+/* Both files may be NULL. Sends nothing yet. The client is freed whatever this returns. */
 static iron_status http_open(http_client *h, const engine_url *url, const char *token_file,
                              const char *ca_file, iron_error *err) {
     char token[IRON_AUTH_TOKEN_SIZE];
@@ -384,9 +330,7 @@ static void run_request(http_client *h, iron__http_request *request, response *r
 
 /* Reads the state of the engine. */
 static void http_ask(http_client *http, response *r) {
-    iron__http_request request = {.url = http->url->engine, .seconds = ASK_SECONDS};
-
-    run_request(http, &request, r);
+    run_request(http, &(iron__http_request){.url = http->url->engine, .seconds = ASK_SECONDS}, r);
 }
 
 /* Sends the body from its beginning. If the body fails there is no response: see its status. */
@@ -760,6 +704,8 @@ iron_status iron_push(const iron_push_options *options, iron_source *source, iro
     memcpy(result->seal, e->seal, sizeof result->seal);
     memcpy(result->engine, p.url.name, sizeof result->engine);
     iron__parallel_source_close(p.at);
-    http_close(&p.http);
+    iron__http_connection_destroy(p.http.connection);
+    explicit_bzero(p.http.authorization, sizeof p.http.authorization);
+    free(p.http.text);
     return status;
 }

@@ -455,14 +455,6 @@ typedef struct trial {
     char params[60]; /* ", data zipf"; "" */
 } trial;
 
-static bool begin_trial(check *c, const trial *r, const iron__contender *row, const char *way) {
-    const iron__case *k = &r->problem.c;
-
-    return check_begin(c, r->t, "%s.%s.%s, %s, %" PRIu64 "x%" PRIu64 "%s%s", k->op->name,
-                       r->t->device ? iron__gpu_backend_name(r->t->backend) : "cpu", row->name,
-                       iron__element_name(k->element), k->rows, k->cols, r->params, way);
-}
-
 /* Opens the contender as a race does. */
 static iron_status open_contender(trial *r, const iron__race_plan_row *row, iron__kernels *kernels,
                                   iron__race_contender **out, iron_error *err) {
@@ -476,6 +468,7 @@ static iron_status open_contender(trial *r, const iron__race_plan_row *row, iron
 }
 
 static void test_contender(trial *r, const iron__contender *row) {
+    const iron__case *k = &r->problem.c;
     bool has_parts =
         r->t->device && row->gpu->run_part && !r->t->device->info.lacks[IRON_GPU_STREAMS][0];
     iron__race_plan_row planned = {.contender = *row,
@@ -488,7 +481,10 @@ static void test_contender(trial *r, const iron__contender *row) {
         iron__scope scope = in_parts ? IRON_SCOPE_END_TO_END : IRON_SCOPE_KERNEL;
         check c;
 
-        if (!begin_trial(&c, r, row, in_parts ? ", in parts" : ""))
+        if (!check_begin(&c, r->t, "%s.%s.%s, %s, %" PRIu64 "x%" PRIu64 "%s%s", k->op->name,
+                         r->t->device ? iron__gpu_backend_name(r->t->backend) : "cpu", row->name,
+                         iron__element_name(k->element), k->rows, k->cols, r->params,
+                         in_parts ? ", in parts" : ""))
             continue;
         if (!contender)
             status = open_contender(r, &planned, &kernels, &contender, &c.error);
@@ -1320,11 +1316,8 @@ iron_status iron_selftest(const iron_selftest_options *options, iron_selftest_re
     for (size_t backend = 0; backend < iron__gpu_backend_count(); backend++)
         test_backend(&t, backend);
     *result = t.result;
-    if (t.error.status != IRON_OK) {
-        if (err)
-            *err = t.error;
-        return t.error.status;
-    }
+    if (t.error.status != IRON_OK)
+        return iron__fail_again(err, &t.error);
     IRON_FAIL_IF(t.only && t.result.passed + t.result.failed == 0, err, IRON_E_ARG,
                  "no check here has '%.60s' in its name; iron selftest --verbose shows the names",
                  t.only);

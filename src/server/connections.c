@@ -164,10 +164,6 @@ struct iron__acceptor {
     uint32_t drained_count;
 };
 
-static const struct sockaddr *address_of(const pending *p) {
-    return (const struct sockaddr *)&p->address;
-}
-
 static void insert(pending *head, pending *p) {
     p->prev = head;
     p->next = head->next;
@@ -358,7 +354,7 @@ static void refuse(iron__acceptor *a, pending *p, const iron__http_error *error,
                                    .problem = problem,
                                    .status = problem->status,
                                    .detail = error->detail,
-                                   .client = address_of(p),
+                                   .client = (const struct sockaddr *)&p->address,
                                    .ns = server->now_ns() - p->since_ns};
 
     if (is_head_request(a, p))
@@ -467,23 +463,16 @@ static bool make_room(iron__acceptor *a, const uint64_t *key) {
 
 /* Accepting */
 
-static limit_result count_connection(iron__acceptor *a, uint64_t key) {
-    limit_result result;
-
-    pthread_mutex_lock(&a->mutex);
-    result = limits_add(&a->limits, key);
-    pthread_mutex_unlock(&a->mutex);
-    return result;
-}
-
 /* Counts one more connection, or says why it is refused. */
 static iron__http_error check_limits(iron__acceptor *a, uint64_t key) {
     const iron_server_options *o = &a->server->options;
     limit_result result;
 
-    do
-        result = count_connection(a, key);
-    while (result != LIMIT_OK && make_room(a, result == LIMIT_ADDRESS ? &key : NULL));
+    do {
+        pthread_mutex_lock(&a->mutex);
+        result = limits_add(&a->limits, key);
+        pthread_mutex_unlock(&a->mutex);
+    } while (result != LIMIT_OK && make_room(a, result == LIMIT_ADDRESS ? &key : NULL));
     if (result == LIMIT_ALL)
         return iron__http_error_make("busy", "try again a little later",
                                      "all %u connections of the server are in use",
@@ -496,25 +485,21 @@ static iron__http_error check_limits(iron__acceptor *a, uint64_t key) {
     return iron__http_error_none();
 }
 
-/* The oldest of those that wait for their refusal is answered now. */
-static void refuse_oldest(iron__acceptor *a) {
-    for (pending *p = a->list.prev; p != &a->list; p = p->prev)
-        if (p->refusal.kind) {
-            time_out(a, p);
-            return;
-        }
-}
-
 static void add_pending(iron__acceptor *a, pending *p) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = p};
+    pending *oldest = a->list.prev;
 
     p->since_ns = a->server->now_ns();
     p->until_ns = p->since_ns + (p->refusal.kind ? REFUSED_WAIT_NS
                                                  : (uint64_t)a->server->options.header_seconds *
                                                        1000 * NS_PER_MS);
     insert(&a->list, p);
-    if (p->refusal.kind && a->refused_count++ == REFUSED_MAX)
-        refuse_oldest(a);
+    if (p->refusal.kind && a->refused_count++ == REFUSED_MAX) {
+        /* the oldest of those that wait for their refusal is answered now */
+        while (!oldest->refusal.kind)
+            oldest = oldest->prev;
+        time_out(a, oldest);
+    }
     if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, p->fd, &event) != 0)
         hang_up(a, p);
 }
@@ -572,29 +557,25 @@ static void accept_some(iron__acceptor *a, int listen_fd) {
     }
 }
 
-/* The drained connection that has waited longest, if its time is over. */
-static pending *drained_late(iron__acceptor *a, uint64_t now) {
-    pending *last;
-
-    pthread_mutex_lock(&a->mutex);
-    last = a->drained.prev;
-    if (last == &a->drained || now < last->until_ns)
-        last = NULL;
-    pthread_mutex_unlock(&a->mutex);
-    return last;
-}
-
 static void time_out_late(iron__acceptor *a) {
     uint64_t now = a->server->now_ns();
-    pending *late;
+    bool is_late;
 
     for (pending *p = a->list.next, *next; p != &a->list; p = next) {
         next = p->next;
         if (now >= p->until_ns)
             time_out(a, p);
     }
-    while ((late = drained_late(a, now)))
-        end_drain(a, late);
+    do { /* the drained connection that has waited longest */
+        pending *last;
+
+        pthread_mutex_lock(&a->mutex);
+        last = a->drained.prev;
+        is_late = last != &a->drained && now >= last->until_ns;
+        pthread_mutex_unlock(&a->mutex);
+        if (is_late)
+            end_drain(a, last);
+    } while (is_late);
 }
 
 static bool is_waiting(iron__acceptor *a) {

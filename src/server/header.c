@@ -213,10 +213,13 @@ static iron__http_error check_request_line(const iron__header *header) {
     return iron__http_error_none();
 }
 
-static bool is_one_of(iron__text name, const char *const *names) {
-    for (; *names; names++)
-        if (iron__text_is_caseless(name, *names))
+/* Is the name one of the words, which are separated by blanks? */
+static bool is_one_of(iron__text name, const char *words) {
+    for (size_t bytes; *words; words += bytes + (words[bytes] == ' ')) {
+        bytes = strcspn(words, " ");
+        if (bytes == name.bytes && strncasecmp(words, name.at, bytes) == 0)
             return true;
+    }
     return false;
 }
 
@@ -232,29 +235,13 @@ static bool occurs_before(const iron__header *header, uint32_t index) {
 
 static iron__http_error check_fields(const iron__header *header) {
     /* Of these, a second one would leave open which one counts. */
-    static const char *const once[] = {"Host",
-                                       "Content-Length",
-                                       "Transfer-Encoding",
-                                       "Content-Type",
-                                       "Authorization",
-                                       "Idempotency-Key",
-                                       "Content-Encoding",
-                                       "Expect",
-                                       "Origin",
-                                       "Range",
-                                       "Content-Range",
-                                       "Sec-Fetch-Site",
-                                       "Last-Event-ID",
-                                       "Max-Forwards",
-                                       "From",
-                                       "Referer",
-                                       "User-Agent",
-                                       "If-Modified-Since",
-                                       "If-Unmodified-Since",
-                                       NULL};
+    static const char once[] =
+        "Host Content-Length Transfer-Encoding Content-Type Authorization Idempotency-Key "
+        "Content-Encoding Expect Origin Range Content-Range Sec-Fetch-Site Last-Event-ID "
+        "Max-Forwards From Referer User-Agent If-Modified-Since If-Unmodified-Since";
     /* libmicrohttpd acts on these itself and takes a trailing blank for a part of the value: it
      * would not know `chunked ` and wait for a body without end. */
-    static const char *const exact[] = {"Content-Length", "Transfer-Encoding", "Expect", NULL};
+    static const char exact[] = "Content-Length Transfer-Encoding Expect";
 
     for (uint32_t k = 0; k < header->count; k++) {
         iron__text name = header->fields[k].name;
@@ -275,17 +262,6 @@ static iron__http_error check_fields(const iron__header *header) {
     return iron__http_error_none();
 }
 
-/* Digits below 2^63, which every program can represent. */
-static bool read_length(iron__text text, uint64_t *out) {
-    *out = 0;
-    for (size_t k = 0; k < text.bytes; k++) {
-        if (text.at[k] < '0' || text.at[k] > '9' || *out > (INT64_MAX - 9) / 10)
-            return false;
-        *out = *out * 10 + (uint64_t)(text.at[k] - '0');
-    }
-    return text.bytes > 0;
-}
-
 static iron__http_error check_body(iron__header *header) {
     iron__text length = iron__header_get(header, "Content-Length");
     iron__text coding = iron__header_get(header, "Transfer-Encoding");
@@ -297,7 +273,8 @@ static iron__http_error check_body(iron__header *header) {
         return malformed(HELP_BODY, "the Transfer-Encoding is not `chunked`");
     if (coding.at && !iron__text_is(header->version, "HTTP/1.1"))
         return malformed(HELP_BODY, "HTTP/1.0 has no Transfer-Encoding");
-    if (length.at && !read_length(length, &header->body_bytes))
+    if (length.at && (!iron__text_number(length, &header->body_bytes) ||
+                      header->body_bytes > INT64_MAX)) /* which every program can represent */
         return malformed(HELP_BODY, "the Content-Length is not a valid number");
     if (coding.at)
         header->body_bytes = IRON_LENGTH_UNKNOWN;
@@ -370,13 +347,11 @@ static bool read_digest(iron__text member, unsigned char digest[32], bool *is_sh
 
 iron__http_error iron__header_digest(const iron__header *header, unsigned char digest[32],
                                      bool *has_digest) {
-    static const char *const names[] = {"Content-Digest", "Repr-Digest", NULL};
-
     *has_digest = false;
     for (uint32_t k = 0; k < header->count; k++) {
         iron__text rest = header->fields[k].value, member;
         unsigned char found[32];
-        bool is_sha256, is_more = is_one_of(header->fields[k].name, names);
+        bool is_sha256, is_more = is_one_of(header->fields[k].name, "Content-Digest Repr-Digest");
 
         while (is_more) {
             is_more = cut(&rest, ',', &member);

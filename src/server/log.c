@@ -409,21 +409,15 @@ static void write_cut(iron_json_writer *j, const char *name, iron__text text, in
     iron_json_text(j, name, room);
 }
 
-static void write_path(iron_json_writer *j, iron__text target) {
-    const char *query = target.at ? memchr(target.at, '?', target.bytes) : NULL;
+static void write_record(iron_json_writer *j, const iron__request_record *r) {
+    iron__text path = r->target;
+    const char *query = path.at ? memchr(path.at, '?', path.bytes) : NULL;
 
     if (query)
-        target.bytes = (size_t)(query - target.at);
-    write_cut(j, "path", target, PATH_MAX_BYTES);
-}
-
-static void write_record(iron_json_writer *j, const iron__request_record *r) {
-    char id[24];
-
-    snprintf(id, sizeof id, "%016" PRIx64, r->id);
-    iron_json_text(j, "request_id", id);
+        path.bytes = (size_t)(query - path.at);
+    iron_json_hex(j, "request_id", r->id, 16);
     write_cut(j, "method", r->method, METHOD_MAX_BYTES);
-    write_path(j, r->target);
+    write_cut(j, "path", path, PATH_MAX_BYTES);
     iron_json_text(j, "route", r->route ? r->route->pattern : "none");
     iron_json_number(j, "status", r->status);
     if (r->engine && r->engine[0])

@@ -218,15 +218,10 @@ static iron__http_error target_match(iron__target *target, const iron__route *co
 
 /* Is `name` one of the words, which are separated by blanks? */
 static bool is_word(const char *words, const char *name) {
-    size_t bytes = strlen(name);
-
-    while (words && *words) {
-        size_t word = strcspn(words, " ");
-
-        if (word == bytes && memcmp(words, name, bytes) == 0)
+    for (size_t bytes; words && *words; words += bytes + (words[bytes] == ' ')) {
+        bytes = strcspn(words, " ");
+        if (strlen(name) == bytes && memcmp(words, name, bytes) == 0)
             return true;
-        words += word;
-        words += strspn(words, " ");
     }
     return false;
 }
@@ -773,13 +768,6 @@ static enum MHD_Result begin(iron__request *req, const char *method, const char 
     return enter(req, IRON_PHASE_BODY, 0) ? MHD_YES : MHD_NO;
 }
 
-static void refuse_chunk(iron__request *req) {
-    atomic_fetch_add(&req->server->malformed, 1);
-    iron__response_problem(req, "malformed-request",
-                           "end lines with CR LF, and send visible text in extensions",
-                           "the line before a chunk contains a control character");
-}
-
 /* A piece of the body has arrived. */
 static enum MHD_Result take(iron__request *req, const char *bytes, size_t count) {
     iron_server *server = req->server;
@@ -794,17 +782,22 @@ static enum MHD_Result take(iron__request *req, const char *bytes, size_t count)
         return MHD_NO;
     if (req->has_digest)
         iron__sha256_add(&req->hash, bytes, count);
-    if (atomic_load(&server->is_cutting))
+    if (atomic_load(&server->is_cutting)) {
         iron__response_problem(req, "stopping", "send it again when the server is back",
                                "the server is stopping and no longer waits for bodies");
-    else if (req->expected_bytes == IRON_LENGTH_UNKNOWN && !is_chunk_line_good(req->body_at, bytes))
-        refuse_chunk(req);
-    else if (req->taken_bytes > server->options.max_body)
+    } else if (req->expected_bytes == IRON_LENGTH_UNKNOWN &&
+               !is_chunk_line_good(req->body_at, bytes)) {
+        atomic_fetch_add(&server->malformed, 1);
+        iron__response_problem(req, "malformed-request",
+                               "end lines with CR LF, and send visible text in extensions",
+                               "the line before a chunk contains a control character");
+    } else if (req->taken_bytes > server->options.max_body) {
         refuse_large(req, server->options.max_body);
-    else if (req->route->body == IRON_BODY_JSON)
+    } else if (req->route->body == IRON_BODY_JSON) {
         collect(req, bytes, count);
-    else if (req->route->take)
+    } else if (req->route->take) {
         req->route->take(req, bytes, count);
+    }
     if (req->is_answered)
         return iron__response_send(req);
     return enter(req, IRON_PHASE_BODY, count) ? MHD_YES : MHD_NO;

@@ -35,8 +35,8 @@ typedef struct reader {
 typedef struct member {
     const char *name;
     iron_status (*read)(reader *r, const struct member *m, const iron__json *value);
-    size_t offset;     /* of the field in the plan */
-    uint64_t min, max; /* of a number; for a text, max is its room */
+    size_t offset, bytes; /* of the field in the plan */
+    uint64_t min, max;    /* of a number */
 } member;
 
 static iron_status wrong_kind(reader *r, const char *name, const char *wanted) {
@@ -55,21 +55,11 @@ static iron_status read_whole(reader *r, const member *m, const iron__json *valu
     return IRON_OK;
 }
 
-static iron_status read_u64(reader *r, const member *m, const iron__json *value) {
+static iron_status read_number(reader *r, const member *m, const iron__json *value) {
     uint64_t whole = 0;
 
     IRON_TRY(read_whole(r, m, value, &whole));
-    memcpy((char *)r->plan + m->offset, &whole, sizeof whole);
-    return IRON_OK;
-}
-
-static iron_status read_u32(reader *r, const member *m, const iron__json *value) {
-    uint64_t whole = 0;
-    uint32_t word;
-
-    IRON_TRY(read_whole(r, m, value, &whole));
-    word = (uint32_t)whole;
-    memcpy((char *)r->plan + m->offset, &word, sizeof word);
+    memcpy((char *)r->plan + m->offset, &whole, m->bytes); /* little-endian */
     return IRON_OK;
 }
 
@@ -78,9 +68,9 @@ static iron_status read_text(reader *r, const member *m, const iron__json *value
 
     if (!text)
         return wrong_kind(r, m->name, "a string");
-    IRON_FAIL_IF(!*text || strlen(text) >= m->max, r->err, IRON_E_ARG,
-                 "%s has %zu characters; it must have 1 to %" PRIu64, m->name, strlen(text),
-                 m->max - 1);
+    IRON_FAIL_IF(!*text || strlen(text) >= m->bytes, r->err, IRON_E_ARG,
+                 "%s has %zu characters; it must have 1 to %zu", m->name, strlen(text),
+                 m->bytes - 1);
     memcpy((char *)r->plan + m->offset, text, strlen(text) + 1);
     return IRON_OK;
 }
@@ -141,18 +131,18 @@ static iron_status read_lattice(reader *r, const member *m, const iron__json *va
     return iron__lattice_check(r->plan->lattice, (uint32_t)count, r->err);
 }
 
-#define FIELD(name) offsetof(iron__store_plan, name)
+#define FIELD(name) offsetof(iron__store_plan, name), sizeof(((iron__store_plan *)0)->name)
 
 static const member members[] = {
-    {"name", read_name, FIELD(name), 0, sizeof(((iron__store_plan *)0)->name)},
-    {"nodes", read_u64, FIELD(nodes), 1, UINT64_C(1) << 20},
-    {"vocab", read_u64, FIELD(vocab), 2, UINT64_C(1) << 31},
-    {"batch", read_u64, FIELD(batch), 1, WHOLE_MAX},
-    {"positions", read_positions, 0, 0, 0},
-    {"lattice", read_lattice, 0, 1, IRON_LATTICE_POINT_MAX},
-    {"mode", read_text, FIELD(mode), 0, sizeof(((iron__store_plan *)0)->mode)},
-    {"backend", read_backend, FIELD(backend), 0, sizeof(((iron__store_plan *)0)->backend)},
-    {"device", read_u32, FIELD(device), 0, UINT32_MAX},
+    {"name", read_name, FIELD(name), 0, 0},
+    {"nodes", read_number, FIELD(nodes), 1, UINT64_C(1) << 20},
+    {"vocab", read_number, FIELD(vocab), 2, UINT64_C(1) << 31},
+    {"batch", read_number, FIELD(batch), 1, WHOLE_MAX},
+    {"positions", read_positions, FIELD(positions), 0, 0},
+    {"lattice", read_lattice, FIELD(lattice), 1, IRON_LATTICE_POINT_MAX},
+    {"mode", read_text, FIELD(mode), 0, 0},
+    {"backend", read_backend, FIELD(backend), 0, 0},
+    {"device", read_number, FIELD(device), 0, UINT32_MAX},
 };
 
 static const member *find_member(const char *name) {
@@ -324,15 +314,6 @@ static void delete_engine(iron__request *req) {
 
 /* GET /v1/engines/{name}/batches: an engine's history, one page at a time */
 
-static void write_row(iron_json_writer *j, const iron__batch_row *row) {
-    iron_json_open(j, NULL, '{');
-    iron_json_number(j, "batch", row->batch);
-    iron_json_number(j, "position", row->position);
-    iron_json_number(j, "tokens", row->tokens);
-    iron__write_sums(j, row->xors, row->sum);
-    iron_json_close(j, '}');
-}
-
 /* A page past the end is empty, and the next one starts there too, so that a client that waits for
  * more asks for the right ones. */
 static void respond_page(iron__request *req, const iron__batch_row *rows, size_t count,
@@ -341,8 +322,14 @@ static void respond_page(iron__request *req, const iron__batch_row *rows, size_t
     uint64_t next = count > 0 ? rows[count - 1].batch + 1 : since;
 
     iron_json_open(j, "batches", '[');
-    for (size_t k = 0; k < count; k++)
-        write_row(j, &rows[k]);
+    for (const iron__batch_row *row = rows; row < rows + count; row++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_number(j, "batch", row->batch);
+        iron_json_number(j, "position", row->position);
+        iron_json_number(j, "tokens", row->tokens);
+        iron__write_sums(j, row->xors, row->sum);
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_number(j, "first", first);
     iron_json_number(j, "next", next);

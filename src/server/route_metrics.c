@@ -219,7 +219,7 @@ static void write_connections(FILE *to, const metrics *m) {
     gauge(to, "iron_uploads_limit", "Large bodies at most.", server->options.max_uploads);
 }
 
-static void write_store(FILE *to, const iron__store_counts *c) {
+static void write_store(FILE *to, const iron__store_counts *c, const iron__store_disk *disk) {
     counter(to, "iron_feeds_total", "Feeds made durable.", c->feeds);
     counter(to, "iron_tokens_total", "Tokens made durable.", c->tokens);
     counter(to, "iron_fed_bytes_total", "Bytes of feeds made durable.", c->bytes);
@@ -239,9 +239,6 @@ static void write_store(FILE *to, const iron__store_counts *c) {
     counter(to, "iron_snapshots_total", "Snapshots taken.", c->snapshots);
     counter(to, "iron_engines_moved_total", "Engines moved to the CPU because their device failed.",
             c->moved);
-}
-
-static void write_disk(FILE *to, const iron__store_disk *disk) {
     gauge(to, "iron_database_bytes", "The database file.", disk->database);
     gauge(to, "iron_database_log_bytes", "The write-ahead log beside it.", disk->log);
     gauge(to, "iron_data_free_bytes", "Free space in the file system of the data folder.",
@@ -262,15 +259,6 @@ static void write_figure(FILE *to, const metrics *m, const char *name, const cha
     }
 }
 
-static void write_rates(FILE *to, const metrics *m) {
-    family(to, "iron_engine_tokens_per_second", "gauge",
-           "Tokens per second that arrived for an engine, over about the last two seconds.");
-    for (size_t k = 0; k < m->engine_count; k++) {
-        labelled(to, "iron_engine_tokens_per_second", "engine", m->engines[k].plan.name);
-        fprintf(to, "%.3f\n", m->engines[k].rate);
-    }
-}
-
 static void write_engines(FILE *to, const metrics *m) {
     gauge(to, "iron_engines", "Engines now.", m->engine_count);
     gauge(to, "iron_engines_limit", "Engines at most.", m->server->options.max_engines);
@@ -285,7 +273,12 @@ static void write_engines(FILE *to, const metrics *m) {
     write_figure(to, m, "iron_engine_feeds_total", "counter",
                  "Feeds of an engine since it was created.",
                  offsetof(iron__store_engine_view, feeds));
-    write_rates(to, m);
+    family(to, "iron_engine_tokens_per_second", "gauge",
+           "Tokens per second that arrived for an engine, over about the last two seconds.");
+    for (size_t k = 0; k < m->engine_count; k++) {
+        labelled(to, "iron_engine_tokens_per_second", "engine", m->engines[k].plan.name);
+        fprintf(to, "%.3f\n", m->engines[k].rate);
+    }
     write_figure(to, m, "iron_engine_incoming_tokens", "gauge",
                  "Tokens of large bodies that have arrived and are not part of the engine yet.",
                  offsetof(iron__store_engine_view, incoming));
@@ -318,8 +311,7 @@ static void write_metrics(FILE *to, const metrics *m) {
           m->counts.is_full);
     write_requests(to, m->server);
     write_connections(to, m);
-    write_store(to, &m->counts);
-    write_disk(to, &m->disk);
+    write_store(to, &m->counts, &m->disk);
     write_engines(to, m);
     counter(to, "iron_log_lines_total", "Lines written to standard error.", m->log_lines);
     counter(to, "iron_log_dropped_total", "Lines that were dropped or could not be written.",

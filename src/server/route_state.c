@@ -140,14 +140,6 @@ static dump *dump_json(iron__store_engine *kept) {
     return d;
 }
 
-static void npy_type(node_array array, char *text, size_t bytes) {
-    if (array < ARRAYS)
-        snprintf(text, bytes, "%s", array_types[array]);
-    else
-        snprintf(text, bytes, "[('%s', %s), ('%s', %s), ('%s', %s)]", array_names[0],
-                 array_types[0], array_names[1], array_types[1], array_names[2], array_types[2]);
-}
-
 /* A NumPy file: of one array or (ARRAYS) of records of all three. NULL: no memory. */
 static dump *dump_npy(iron__store_engine *kept, node_array array) {
     iron__store_engine_view view;
@@ -158,8 +150,9 @@ static dump *dump_npy(iron__store_engine *kept, node_array array) {
         dump_destroy(d);
         return NULL;
     }
-    npy_type(array, type, sizeof type);
-    d->head_bytes = iron__npy_head(d->head, type, d->nodes);
+    snprintf(type, sizeof type, "[('%s', %s), ('%s', %s), ('%s', %s)]", array_names[0],
+             array_types[0], array_names[1], array_types[1], array_names[2], array_types[2]);
+    d->head_bytes = iron__npy_head(d->head, array < ARRAYS ? array_types[array] : type, d->nodes);
     d->array = array;
     d->step = step_npy;
     return d;
@@ -238,29 +231,23 @@ static void respond_state(iron__request *req, iron__store_engine *kept) {
     iron__response_bytes(req, IRON_RESPONSE_OWNED, 200, "application/octet-stream", bytes, count);
 }
 
-static form form_by_accept(const char *accept) {
-    unsigned json = iron__accept_weight(accept, "application/json");
-    unsigned bytes = iron__accept_weight(accept, "application/octet-stream");
-
-    if (json == 0 && bytes == 0)
-        return FORM_NONE;
-    return bytes > json ? FORM_STATE : FORM_JSON;
-}
-
 /* FORM_NONE: the request asks for none that exists, and is answered. */
 static form choose_form(iron__request *req) {
     static const char *const words[] = {"json", "state", "npy"};
     const char *text = iron__request_query(req, "format");
+    const char *accept = iron__request_header(req, "Accept");
+    unsigned json = iron__accept_weight(accept, "application/json");
+    unsigned bytes = iron__accept_weight(accept, "application/octet-stream");
     form chosen = FORM_JSON;
 
+    if (!text && (json > 0 || bytes > 0))
+        return bytes > json ? FORM_STATE : FORM_JSON;
     if (!text) {
-        chosen = form_by_accept(iron__request_header(req, "Accept"));
-        if (chosen == FORM_NONE)
-            iron__response_problem(req, "not-acceptable",
-                                   "Accept application/json or application/octet-stream, or give "
-                                   "?format=json, state or npy.",
-                                   "no type in Accept is available");
-        return chosen;
+        iron__response_problem(req, "not-acceptable",
+                               "Accept application/json or application/octet-stream, or give "
+                               "?format=json, state or npy.",
+                               "no type in Accept is available");
+        return FORM_NONE;
     }
     while (chosen < FORM_NONE && strcmp(words[chosen], text) != 0)
         chosen++;

@@ -545,13 +545,6 @@ static iron_status parse_listeners(iron_server *server, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status open_listeners(iron_server *server, iron_error *err) {
-    for (size_t k = 0; k < server->listener_count; k++)
-        IRON_TRY(open_socket(&server->listeners[k], (int)server->service.listen_fd, server->is_tls,
-                             err));
-    return IRON_OK;
-}
-
 /* Start */
 
 /* A connection takes one descriptor, and a second one while it ends; the rest is for everything
@@ -660,15 +653,6 @@ iron_status iron_server_reload(iron_server *server, iron_error *err) {
     return status;
 }
 
-/* Whoever can write there can replace the database. */
-static void warn_of_writable(const iron_server *server) {
-    struct stat info;
-
-    if (stat(server->options.data, &info) == 0 && (info.st_mode & S_IWOTH))
-        iron__note(server->log, "every user can write to the data directory %s: chmod o-w it",
-                   server->options.data);
-}
-
 /* The store is opening: once a second, reports progress and asks for half a minute more. */
 static void report_loading(void *context, const iron__store_loading *loading) {
     iron_server *server = context;
@@ -724,6 +708,7 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     iron__store_options store = {
         .loading = report_loading, .note = note_of_store, .context = server};
     iron__log_options log;
+    struct stat info;
     uint64_t engines;
 
     IRON_TRY(init_options(server, given, err));
@@ -742,7 +727,9 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     server->null_file = fopen("/dev/null", "w");
     IRON_FAIL_IF(!server->null_file, err, IRON_E_IO, "cannot open /dev/null");
     raise_descriptor_limit(server);
-    IRON_TRY(open_listeners(server, err));
+    for (size_t k = 0; k < server->listener_count; k++)
+        IRON_TRY(open_socket(&server->listeners[k], (int)server->service.listen_fd, server->is_tls,
+                             err));
     IRON_TRY(iron__connections_start(server, err));
     store.directory = o->data;
     store.engines_max = o->max_engines;
@@ -752,7 +739,9 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     store.accept_loss = o->accept_loss;
     store.reserve_bytes = o->reserve ? o->reserve : IRON_RESERVE_AUTO;
     IRON_TRY(iron__store_open(&store, &server->store, err));
-    warn_of_writable(server);
+    if (stat(o->data, &info) == 0 && (info.st_mode & S_IWOTH)) /* and can replace the database */
+        iron__note(server->log, "every user can write to the data directory %s: chmod o-w it",
+                   o->data);
     server->started_ns = iron__clock_ns();
     server->started_ms = iron__now_ms();
     server->process_start = read_process_start();
@@ -841,17 +830,9 @@ uint64_t iron_server_engines(const iron_server *server) {
     return iron__store_list(server->store, NULL, 0);
 }
 
-/* Serves on while load balancers learn from /readyz that they must send requests elsewhere. */
-static void drain(iron_server *server) {
-    uint64_t until_ns = server->now_ns() + server->options.drain_seconds * SECOND_NS;
-
-    atomic_store(&server->is_draining, true);
-    while (server->now_ns() < until_ns)
-        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-}
-
 iron_status iron_server_stop(iron_server *server, iron_error *err) {
     iron_status status;
+    uint64_t until_ns;
 
     if (!server)
         return IRON_OK;
@@ -859,7 +840,11 @@ iron_status iron_server_stop(iron_server *server, iron_error *err) {
     reporter_stop(server);
     notify(server, "STOPPING=1\nSTATUS=stopping: requests in flight have %u s",
            server->options.drain_seconds + server->options.grace_seconds);
-    drain(server);
+    /* serves on while load balancers learn from /readyz that they must send requests elsewhere */
+    until_ns = server->now_ns() + server->options.drain_seconds * SECOND_NS;
+    atomic_store(&server->is_draining, true);
+    while (server->now_ns() < until_ns)
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
     atomic_store(&server->is_stopping, true);
     iron__store_stop(server->store);
     iron__connections_stop(server);

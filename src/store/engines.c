@@ -20,6 +20,7 @@
  * reduced on forks. If it fails, the entry moves to the CPU for as long as the store is open; the
  * results are the same.
  */
+#include "core/array.h"
 #include "core/clock.h"
 #include "core/fail.h"
 #include "engine/checkpoint.h"
@@ -70,7 +71,7 @@ typedef struct pending_feed {
     iron__feed_row row;
     feed_result *result;
     iron__node_arrays nodes;
-    unsigned char *batches; /* encoded as they close */
+    unsigned char (*batches)[IRON_BATCH_BYTES]; /* encoded as they close */
     size_t batch_count, batch_room;
     bool is_out_of_memory; /* a batch was lost */
 } pending_feed;
@@ -456,10 +457,8 @@ iron_status iron__store_engine_open_device(iron__store_engine *entry, bool is_ne
             iron_engine_destroy(engine);
         return IRON_OK;
     }
-    if (is_needed && err)
-        *err = why;
     if (is_needed)
-        return why.status;
+        return iron__fail_again(err, &why);
     snprintf(entry->in_use.backend, sizeof entry->in_use.backend, "%s", entry->plan.backend);
     move_to_cpu(entry, &why);
     return IRON_OK;
@@ -476,21 +475,6 @@ void iron__store_engine_release(iron__store_engine *entry) {
 static void notify(iron__store_engine *entry) {
     atomic_fetch_add(&entry->changes, 1);
     iron__store_notify(entry->store);
-}
-
-/* Tokens of a large body were received. */
-static void add_incoming(iron__store_engine *entry, uint64_t tokens) {
-    atomic_fetch_add_explicit(&entry->incoming, tokens, memory_order_relaxed);
-    if (rate_counter_add(&entry->rate_counter, iron__clock_ns(), tokens))
-        notify(entry);
-}
-
-/* They will not become part of the engine. */
-static void drop_incoming(iron__store_engine *entry, uint64_t tokens) {
-    if (tokens == 0)
-        return;
-    atomic_fetch_sub(&entry->incoming, tokens);
-    notify(entry);
 }
 
 /* Writer only: makes `latest` visible. */
@@ -553,9 +537,7 @@ static iron_status read_nodes(iron_engine *engine, const uint32_t **xors, const 
         return IRON_OK;
     IRON_FAIL_IF(engine->failure.status == IRON_OK, err, IRON_E_IO,
                  "cannot read the nodes from the device");
-    if (err)
-        *err = engine->failure;
-    return engine->failure.status;
+    return iron__fail_again(err, &engine->failure);
 }
 
 /* What readers see. */
@@ -599,7 +581,6 @@ void iron__store_engine_get_view(iron__store_engine *entry, iron__store_engine_v
 iron_status iron__store_engine_serialize(iron__store_engine *entry, unsigned char **out,
                                          size_t *bytes, iron_error *err) {
     iron_engine *engine = NULL;
-    unsigned char *buffer = NULL;
     iron__engine_summary base;
     iron_config config;
     iron_status status;
@@ -607,23 +588,19 @@ iron_status iron__store_engine_serialize(iron__store_engine *entry, unsigned cha
     *out = NULL;
     *bytes = 0;
     iron__store_plan_config_cpu(&entry->plan, &config);
-    status = iron_engine_create(&config, &engine, err);
-    if (status == IRON_OK)
-        status = copy_published(entry, engine, &base, err);
-    if (status != IRON_OK)
-        goto done;
-    *bytes = iron__state_bytes(engine);
-    buffer = malloc(*bytes);
-    if (!buffer) {
-        status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a state of %zu bytes", *bytes);
-        goto done;
+    IRON_TRY(iron_engine_create(&config, &engine, err));
+    status = copy_published(entry, engine, &base, err);
+    if (status == IRON_OK) {
+        *bytes = iron__state_bytes(engine);
+        *out = malloc(*bytes);
+        status = *out ? iron__state_write(engine, *out, err)
+                      : iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a state of %zu bytes",
+                                   *bytes);
     }
-    status = iron__state_write(engine, buffer, err);
-    if (status == IRON_OK)
-        *out = buffer;
-    else
-        free(buffer);
-done:
+    if (status != IRON_OK) {
+        free(*out);
+        *out = NULL;
+    }
     iron_engine_destroy(engine);
     return status;
 }
@@ -835,9 +812,7 @@ static void publish_delete(iron__store *store, writer_job *job) {
 /* The store has failed: its error, as IRON_E_IO. */
 static iron_status refuse_write(iron_error why, iron_error *err) {
     why.status = IRON_E_IO;
-    if (err)
-        *err = why;
-    return IRON_E_IO;
+    return iron__fail_again(err, &why);
 }
 
 static iron_status check_writable(iron__store *store, iron_error *err) {
@@ -864,9 +839,7 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
     iron_status status;
 
     iron__store_plan_config_engine(plan, &config);
-    status = iron_engine_create(&config, &parts.engine, err);
-    if (!parts.engine)
-        return status;
+    IRON_TRY(iron_engine_create(&config, &parts.engine, err));
     status = iron_engine_report(parts.engine, &report, err);
     if (status == IRON_OK)
         status = read_nodes(parts.engine, &parts.xors, &parts.potentials, err);
@@ -944,8 +917,7 @@ iron_status iron__store_delete(iron__store *store, iron__store_engine *entry, ir
  *
  * A feed whose device fails gets IRON_FEED_FAILED; nothing of it is written, other feeds go on. */
 
-#define BODY_BYTES          8192u /* first allocation for a small body of unknown length */
-#define PENDING_BATCHES_MIN 64u
+#define BODY_BYTES 8192u /* first allocation for a small body of unknown length */
 
 /* Compares a body with the first feed that had its key. */
 typedef struct repeat {
@@ -1128,18 +1100,10 @@ static iron_status reserve_pending(pending_feeds *p, uint64_t nodes, iron_error 
 static void record_pending_batch(void *context, iron__contribution batch) {
     pending_feed *p = context;
 
-    if (p->batch_count == p->batch_room) {
-        size_t room = p->batch_room ? 2 * p->batch_room : PENDING_BATCHES_MIN;
-        unsigned char *more = realloc(p->batches, room * IRON_BATCH_BYTES);
-
-        if (!more) {
-            p->is_out_of_memory = true;
-            return;
-        }
-        p->batches = more;
-        p->batch_room = room;
-    }
-    iron__batch_encode(p->batches + p->batch_count++ * IRON_BATCH_BYTES, batch);
+    if (IRON_ARRAY_GROW(&p->batches, p->batch_count, &p->batch_room))
+        iron__batch_encode(p->batches[p->batch_count++], batch);
+    else
+        p->is_out_of_memory = true;
 }
 
 /* Hashes and writes the pending feeds. A failure is the store's. */
@@ -1175,13 +1139,6 @@ static iron_status pending_feeds_flush(iron__writer *w, iron_error *err) {
     return IRON_OK;
 }
 
-static void pending_feeds_free(pending_feeds *p) {
-    for (size_t k = 0; k < IRON_NODES_HASH_MAX; k++) {
-        nodes_destroy(&p->feeds[k].nodes);
-        free(p->feeds[k].batches);
-    }
-}
-
 /* Small bodies. */
 
 typedef struct small_feed {
@@ -1206,11 +1163,8 @@ static iron_status compare_small(iron__writer *w, small_feed *feed, const iron__
     repeat r;
     iron_status status = repeat_begin(&r, feed->job.entry, w->db, first, own);
 
-    if (status == IRON_E_FORMAT || status == IRON_E_IO) {
-        if (err)
-            *err = *own;
-        return status;
-    }
+    if (status == IRON_E_FORMAT || status == IRON_E_IO)
+        return iron__fail_again(err, own);
     if (status == IRON_OK)
         status =
             iron_engine_feed_as(r.engine, feed->view.dtype, feed->view.data, feed->view.count, own);
@@ -1281,7 +1235,7 @@ static iron_status apply_small(iron__writer *w, small_feed *feed, iron_error *er
         .fed = {feed->view.count, after.closed.sum - before.checkpoint.closed.sum,
                 after.closed.xors ^ before.checkpoint.closed.xors},
         .after = {.checkpoint = after, .feeds = before.feeds + 1, .changed_ms = w->group_ms},
-        .batch_bytes = pending->batches,
+        .batch_bytes = (const unsigned char *)pending->batches,
         .batch_bytes_count = pending->batch_count * IRON_BATCH_BYTES,
     };
     snprintf(pending->row.key, sizeof pending->row.key, "%s", feed->of->key);
@@ -1418,7 +1372,10 @@ static void upload_free(upload *u, bool is_feed) {
         if (!is_feed)
             writer_request_cleanup(store->writer);
     }
-    drop_incoming(entry, u->incoming);
+    if (u->incoming) { /* they will not become part of the engine */
+        atomic_fetch_sub(&entry->incoming, u->incoming);
+        notify(entry);
+    }
     atomic_fetch_sub(&store->uploads, 1);
     fork_give(entry, u->fork);
     iron_engine_destroy(u->repeat.engine);
@@ -1540,10 +1497,13 @@ static iron__feed_outcome upload_take(upload *u, const unsigned char *bytes, siz
             outcome = reduce_buffer(u, err);
     }
     if (outcome == IRON_FEED_DONE && !u->is_repeat) { /* a repeat is part of the engine already */
-        uint64_t received = u->tokens + u->buffered / u->feed->width;
+        iron__store_engine *entry = u->feed->entry;
+        uint64_t received = u->tokens + u->buffered / u->feed->width, more = received - u->incoming;
 
-        add_incoming(u->feed->entry, received - u->incoming);
         u->incoming = received;
+        atomic_fetch_add_explicit(&entry->incoming, more, memory_order_relaxed);
+        if (rate_counter_add(&entry->rate_counter, iron__clock_ns(), more))
+            notify(entry);
     }
     return outcome;
 }
@@ -2033,18 +1993,11 @@ static bool is_upload_open(iron__store *store, uint64_t id) {
 /* Of feeds that are no longer kept, which a loaded engine must lose as fast as it gets new ones. */
 #define TRIMMED_ROWS 1024u
 
-static iron_status trim_feeds(iron__writer *w, uint64_t engine, iron_error *err) {
-    const iron__store_options *o = &w->store->options;
-    const uint64_t until_ms = o->keep_keys_ms ? iron__now_ms() - o->keep_keys_ms : INT64_MAX;
-
-    return sql_run(w->db, IRON_SQL_FEEDS_TRIM,
-                   IRON_WORDS(engine, TRIMMED_ROWS, o->keep_batches, until_ms), "remove old feeds",
-                   err);
-}
-
 /* Looks at the next owner; is_removed: a portion of its rows was removed. */
 static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err) {
     writer_cleanup *cleanup = &w->cleanup;
+    const iron__store_options *o = &w->store->options;
+    const uint64_t until_ms = o->keep_keys_ms ? iron__now_ms() - o->keep_keys_ms : INT64_MAX;
     const cleanup_table *table = &cleanup_tables[cleanup->table];
     uint64_t id = 0, one = 0;
     bool found, is_owned, is_untouched = false;
@@ -2063,8 +2016,10 @@ static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err
         is_owned = is_owned || is_upload_open(w->store, id);
     if (!is_owned)
         IRON_TRY(sql_run(w->db, table->remove, IRON_WORDS(id, table->rows), "clean up", err));
-    else if (table->remove == IRON_SQL_FEEDS_CLEAN && w->store->options.keep_batches)
-        IRON_TRY(trim_feeds(w, id, err));
+    else if (table->remove == IRON_SQL_FEEDS_CLEAN && o->keep_batches)
+        IRON_TRY(sql_run(w->db, IRON_SQL_FEEDS_TRIM,
+                         IRON_WORDS(id, TRIMMED_ROWS, o->keep_batches, until_ms),
+                         "remove old feeds", err));
     else
         is_untouched = true;
     *is_removed = !is_untouched && sqlite3_changes(w->db->handle) > 0;
@@ -2494,7 +2449,10 @@ void iron__writer_stop(iron__writer *w) {
         iron__store_fail(w->store, &why);
     pthread_cond_destroy(&w->has_work);
     pthread_mutex_destroy(&w->lock);
-    pending_feeds_free(&w->pending);
+    for (size_t k = 0; k < IRON_NODES_HASH_MAX; k++) {
+        nodes_destroy(&w->pending.feeds[k].nodes);
+        free(w->pending.feeds[k].batches);
+    }
     free(w->changed);
     free(w);
 }

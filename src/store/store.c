@@ -280,15 +280,9 @@ static bool is_no_space(iron__database *db, int code) {
                                    (number == ENOSPC || number == EDQUOT));
 }
 
-static bool is_out_of_files(sqlite3 *handle) {
-    int number = sqlite3_system_errno(handle);
-
-    return number == EMFILE || number == ENFILE;
-}
-
 /* SQLite's last error: IRON_E_FORMAT for damage, else IRON_E_IO. */
 static iron_status database_fail(iron__database *db, const char *doing, iron_error *err) {
-    int code = sqlite3_extended_errcode(db->handle);
+    int code = sqlite3_extended_errcode(db->handle), number = sqlite3_system_errno(db->handle);
     const char *said = sqlite3_errmsg(db->handle);
 
     if (is_no_space(db, code))
@@ -298,10 +292,11 @@ static iron_status database_fail(iron__database *db, const char *doing, iron_err
     if (is_damage(code))
         return iron__fail(err, IRON_E_FORMAT, code, "%.90s is damaged (%.60s); restore a backup",
                           db->path, said);
-    return iron__fail(
-        err, IRON_E_IO, code, "cannot %.40s in %.70s: %.60s (SQLite %d); %s, then restart", doing,
-        db->path, said, code,
-        is_out_of_files(db->handle) ? "allow more open files (ulimit -n)" : "repair the disk");
+    return iron__fail(err, IRON_E_IO, code,
+                      "cannot %.40s in %.70s: %.60s (SQLite %d); %s, then restart", doing, db->path,
+                      said, code,
+                      number == EMFILE || number == ENFILE ? "allow more open files (ulimit -n)"
+                                                           : "repair the disk");
 }
 
 /* Creating iron.db. */
@@ -469,10 +464,6 @@ static bool has_its_sums(log_reader *log) {
     return sums_are(log, log->frame + 16);
 }
 
-static bool is_right(log_reader *log) {
-    return has_its_sums(log) && memcmp(log->frame + 8, log->salts, sizeof log->salts) == 0;
-}
-
 /* The current frame is bad. Is there one of a later transaction behind it? It follows a commit, and
  * its sums continue those of the frame before it. Frames that do not continue each other are left
  * by transactions that were rolled back on a full disk, and overwritten in part by later ones. */
@@ -504,16 +495,14 @@ static bool has_later_commit(log_reader *log) {
 static iron_status read_frames(log_reader *log, const char *path, iron_error *err) {
     uint64_t number = 1;
 
-    while (next_frame(log)) {
-        if (!is_right(log)) {
+    for (; next_frame(log); number++)
+        if (!has_its_sums(log) || memcmp(log->frame + 8, log->salts, sizeof log->salts) != 0) {
             IRON_FAIL_IF(has_later_commit(log), err, IRON_E_FORMAT,
                          "%.120s is damaged: frame %" PRIu64
                          " is not as it was written, and later ones follow; restore a backup",
                          path, number);
-            return IRON_OK;
+            break;
         }
-        number++;
-    }
     return IRON_OK;
 }
 
@@ -729,11 +718,8 @@ static iron_status flush_at_start(iron__store *store, iron__database *db, iron_e
     do
         status = iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, &why);
     while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
-    if (status != IRON_OK && iron__is_no_space(&why))
-        return IRON_OK;
-    if (status != IRON_OK && err)
-        *err = why;
-    IRON_TRY(status);
+    if (status != IRON_OK)
+        return iron__is_no_space(&why) ? IRON_OK : iron__fail_again(err, &why);
     IRON_FAIL_IF(!is_complete, err, IRON_E_STATE,
                  "%.120s is being used by another program; stop that one, then try again",
                  db->path);
@@ -823,8 +809,7 @@ static iron_status connect_to(iron__database *db, iron__reserve *reserve, iron_e
     return status;
 }
 
-/* flush_log: else the log stays as it is. NULL is fine. */
-static void database_close(iron__database *db, bool flush_log) {
+void iron__database_close(iron__database *db, bool flush_log) {
     if (!db)
         return;
     for (size_t k = 0; k < IRON_SQL_COUNT; k++)
@@ -840,7 +825,10 @@ static void database_close(iron__database *db, bool flush_log) {
     free(db);
 }
 
-static iron_status open_reserve(iron__store *store, iron_error *err) {
+/* Locks the directory, creates or checks the file, and opens the reserve. */
+static iron_status prepare_directory(iron__store *store, iron__database *db, iron_error *err) {
+    IRON_TRY(lock_directory(store->directory, db, err));
+    IRON_TRY(check_or_create(store->directory, db->path, err));
     store->directory_fd = open(store->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (store->directory_fd < 0)
         return iron__fail_path(err, "open", store->directory, errno);
@@ -848,8 +836,8 @@ static iron_status open_reserve(iron__store *store, iron_error *err) {
     return IRON_OK;
 }
 
-/* The writer's connection locks the directory, creates or checks the file, and copies the log into
- * the file so that everything that is read is on the disk. Other connections only read. */
+/* The writer's connection prepares the directory, and copies the log into the file so that
+ * everything that is read is on the disk. Other connections only read. */
 static iron_status database_open(iron__store *store, bool is_writer, iron__database **out,
                                  iron_error *err) {
     iron__database *db = calloc(1, sizeof *db);
@@ -862,13 +850,8 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
         return IRON_E_NOMEM;
     }
     db->directory_lock = db->own_lock = db->shared_memory = -1;
-    if (is_writer) {
-        status = lock_directory(store->directory, db, err);
-        if (status == IRON_OK)
-            status = check_or_create(store->directory, db->path, err);
-        if (status == IRON_OK)
-            status = open_reserve(store, err);
-    }
+    if (is_writer)
+        status = prepare_directory(store, db, err);
     if (status == IRON_OK)
         status = connect_to(db, is_writer ? &store->reserve : NULL, err);
     if (status == IRON_OK && is_writer)
@@ -876,7 +859,7 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
     if (status == IRON_OK && is_writer)
         status = flush_at_start(store, db, err);
     if (status != IRON_OK)
-        database_close(db, false);
+        iron__database_close(db, false);
     else
         *out = db;
     return status;
@@ -900,8 +883,6 @@ iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron
     free(log);
     return status;
 }
-
-void iron__database_close(iron__database *db, bool flush_log) { database_close(db, flush_log); }
 
 /* Rows of feeds. */
 
@@ -1168,7 +1149,7 @@ static void *inspect_in_background(void *context) {
     }
     if (status != IRON_OK && status != IRON_E_CANCELLED)
         iron__store_fail(store, &why);
-    database_close(db, false);
+    iron__database_close(db, false);
     atomic_store(&store->inspection_is_over, true);
     return NULL;
 }
@@ -1192,9 +1173,7 @@ static iron_status begin_marker(iron__store *store, iron_error *err) {
                    ? IRON_OK
                    : iron__fail(err, IRON_E_IO, errno, "cannot remove the marker");
     }
-    if (status != IRON_OK && err)
-        *err = why;
-    return status;
+    return status == IRON_OK ? IRON_OK : iron__fail_again(err, &why);
 }
 
 static iron_status open_all(iron__store *store, iron_error *err) {
@@ -1232,8 +1211,8 @@ static void store_destroy(iron__store *store) {
     for (size_t k = 0; k < store->engine_count; k++)
         iron__store_engine_release(store->engines[k]);
     if (store->reader != store->db)
-        database_close(store->reader, false);
-    database_close(store->db, flush_log && !atomic_load(&store->has_failed));
+        iron__database_close(store->reader, false);
+    iron__database_close(store->db, flush_log && !atomic_load(&store->has_failed));
     iron__reserve_close(&store->reserve);
     iron__marker_close(&store->marker);
     if (store->directory_fd >= 0)

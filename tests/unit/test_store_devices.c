@@ -32,7 +32,7 @@ static void move_to_cuda(const char *name) {
              (long long)all.engines_check, (long long)all.engines_check,
              (long long)iron__ledger_check(&all));
     assert_int_equal(sqlite3_exec(db->handle, sql, NULL, NULL, NULL), SQLITE_OK);
-    database_close(db, true);
+    iron__database_close(db, true);
     close(bare.directory_fd);
     free(rows);
 }
