@@ -499,7 +499,7 @@ static iron_status write_report(const char *path, void (*write)(FILE *, const tr
     if (file)
         write(file, t);
     if (!file || (fclose(file) != 0 && s.status == IRON_OK))
-        s.status = usage(&s.error, "out of memory for a report");
+        s.error = (iron_error){s.status = IRON_E_NOMEM, 0, "out of memory for a report"};
     if (s.status == IRON_OK) {
         s.status = iron_output_commit(s.to, err);
     } else {
@@ -526,56 +526,59 @@ static bool next_unseen(const traced *t, uint64_t at, uint64_t *first, uint64_t 
 
 #define RANGES_MAX 100u
 
-static void put_escaped(text_file *f, const char *text) {
+static void put_escaped(FILE *f, const char *text) {
     for (; *text; text++)
         if (strchr("<>&\"", *text))
-            put(f, "&#%d;", *text);
+            fprintf(f, "&#%d;", *text);
         else
-            put(f, "%c", *text);
+            fprintf(f, "%c", *text);
 }
 
 /* A file of its own: it loads nothing. */
-static void write_html(text_file *f, const traced *t) {
+static void write_html(FILE *f, const traced *t) {
     const iron_ledger_trace_summary *s = &t->sums;
     uint64_t first = 0, end = 0;
     unsigned ranges = 0;
 
-    put(f, "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
-           "<meta name=\"viewport\" content=\"width=device-width\">\n"
-           "<title>Coverage of a dataset</title>\n<style>\n"
-           ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;"
-           "margin:2rem auto;padding:0 1rem;background:#fff;color:#1b2733}svg{width:100%%}"
-           "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-           "th,td{padding:.2rem 1.5rem .2rem 0;text-align:right;border-bottom:1px solid #8886}"
-           "@media (prefers-color-scheme:dark){body{background:#12181f;color:#e6edf3}}\n"
-           "</style>\n<main>\n<h1>Coverage of ");
+    fprintf(f,
+            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"
+            "<meta name=\"viewport\" content=\"width=device-width\">\n"
+            "<title>Coverage of a dataset</title>\n<style>\n"
+            ":root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;"
+            "margin:2rem auto;padding:0 1rem;background:#fff;color:#1b2733}svg{width:100%%}"
+            "table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
+            "th,td{padding:.2rem 1.5rem .2rem 0;text-align:right;border-bottom:1px solid #8886}"
+            "@media (prefers-color-scheme:dark){body{background:#12181f;color:#e6edf3}}\n"
+            "</style>\n<main>\n<h1>Coverage of ");
     put_escaped(f, t->in);
-    put(f, "</h1>\n<p>%" PRIu64 " samples in the dataset, %" PRIu64 " recorded", s->dataset_samples,
-        s->samples);
+    fprintf(f, "</h1>\n<p>%" PRIu64 " samples in the dataset, %" PRIu64 " recorded",
+            s->dataset_samples, s->samples);
     if (s->unknown > 0)
-        put(f,
-            "; %" PRIu64 " of them are not in the dataset, first at step %" PRIu64
-            " on rank %" PRIu32,
-            s->unknown, s->first_unknown_step, s->first_unknown_rank);
+        fprintf(f,
+                "; %" PRIu64 " of them are not in the dataset, first at step %" PRIu64
+                " on rank %" PRIu32,
+                s->unknown, s->first_unknown_step, s->first_unknown_rank);
     if (s->copies > 0)
-        put(f, "; %" PRIu64 " samples of the dataset are equal to an earlier one", s->copies);
-    put(f, ".</p>\n");
+        fprintf(f, "; %" PRIu64 " samples of the dataset are equal to an earlier one", s->copies);
+    fprintf(f, ".</p>\n");
     write_svg(f, t);
-    put(f, "<h2>How often</h2>\n<table>\n<tr><th scope=\"col\">seen<th scope=\"col\">samples"
-           "<th scope=\"col\">share\n");
+    fprintf(f, "<h2>How often</h2>\n<table>\n<tr><th scope=\"col\">seen<th scope=\"col\">samples"
+               "<th scope=\"col\">share\n");
     for (unsigned k = 0; k < IRON_LEDGER_SEEN; k++)
         if (s->seen[k] > 0 || k < 2)
-            put(f, "<tr><td>%u%s<td>%" PRIu64 "<td>%.2f %%\n", k,
-                k == IRON_LEDGER_SEEN - 1 ? " or more" : "", s->seen[k],
-                100 * (double)s->seen[k] / (s->dataset_samples ? (double)s->dataset_samples : 1));
-    put(f, "</table>\n<h2>Never seen</h2>\n<table>\n<tr><th scope=\"col\">first sample"
-           "<th scope=\"col\">last<th scope=\"col\">samples\n");
+            fprintf(f, "<tr><td>%u%s<td>%" PRIu64 "<td>%.2f %%\n", k,
+                    k == IRON_LEDGER_SEEN - 1 ? " or more" : "", s->seen[k],
+                    100 * (double)s->seen[k] /
+                        (s->dataset_samples ? (double)s->dataset_samples : 1));
+    fprintf(f, "</table>\n<h2>Never seen</h2>\n<table>\n<tr><th scope=\"col\">first sample"
+               "<th scope=\"col\">last<th scope=\"col\">samples\n");
     for (; ranges < RANGES_MAX && next_unseen(t, end, &first, &end); ranges++)
-        put(f, "<tr><td>%" PRIu64 "<td>%" PRIu64 "<td>%" PRIu64 "\n", first, end - 1, end - first);
-    put(f, "</table>\n<p>%s</p>\n</main>\n</html>\n",
-        ranges == 0                         ? "Every sample was seen."
-        : next_unseen(t, end, &first, &end) ? "Only the first 100 ranges are listed."
-                                            : "These are all ranges.");
+        fprintf(f, "<tr><td>%" PRIu64 "<td>%" PRIu64 "<td>%" PRIu64 "\n", first, end - 1,
+                end - first);
+    fprintf(f, "</table>\n<p>%s</p>\n</main>\n</html>\n",
+            ranges == 0                         ? "Every sample was seen."
+            : next_unseen(t, end, &first, &end) ? "Only the first 100 ranges are listed."
+                                                : "These are all ranges.");
 }
 
 static void print_trace(const traced *t) {
