@@ -22,9 +22,7 @@
 #include "core/fail.h"
 #include "formats/source.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -245,11 +243,9 @@ static iron_status bits_reserve(diff_bits *bits, uint64_t tokens, iron_error *er
     need = chunks_of(chunks < 2 * bits->chunks ? 2 * bits->chunks : chunks, WORD_BITS);
     need = need ? need : 1;
     words = need <= SIZE_MAX / sizeof *words ? realloc(bits->words, need * sizeof *words) : NULL;
-    if (!words)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM,
-                          "out of memory for one bit per chunk, %" PRIu64
-                          " chunks; give a larger --chunk",
-                          chunks);
+    IRON_FAIL_IF(!words, err, IRON_E_NOMEM,
+                 "out of memory for one bit per chunk, %" PRIu64 " chunks; give a larger --chunk",
+                 chunks);
     for (uint64_t k = have; k < need; k++)
         atomic_init(&words[k], 0);
     bits->words = words;
@@ -1741,8 +1737,7 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
     size_t once = 0;
 
     *count = 0;
-    *marks = calloc(m->chunk_count + 1, sizeof **marks);
-    IRON_FAIL_IF(!*marks, err, IRON_E_NOMEM, "out of memory for %zu marks", m->chunk_count);
+    IRON_TRY(IRON_NEW(marks, m->chunk_count, "marks of chunks", err));
     for (uint64_t k = chunk; k < m->chunk_count; k++)
         if (m->chunks[k].mark != IRON_MARK_NONE)
             (*marks)[(*count)++] =
@@ -1761,8 +1756,7 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
 static iron_status pair_up(pairing *p, iron_error *err) {
     size_t i = 0, j = 0;
 
-    p->pairs = calloc(p->count[0] + 1, sizeof *p->pairs);
-    IRON_FAIL_IF(!p->pairs, err, IRON_E_NOMEM, "out of memory for %zu marks", p->count[0]);
+    IRON_TRY(IRON_NEW(&p->pairs, p->count[0], "marks of chunks", err));
     while (i < p->count[0] && j < p->count[1]) {
         placed_mark x = p->marks[0][i], y = p->marks[1][j];
 
@@ -1866,13 +1860,6 @@ static int by_words(const void *x, const void *y) {
     return memcmp(x, y, offsetof(placed_chunk, index));
 }
 
-static int by_words_and_place(const void *x, const void *y) {
-    const placed_chunk *p = x, *q = y;
-    int order = by_words(x, y);
-
-    return order ? order : (p->index > q->index) - (p->index < q->index);
-}
-
 static placed_chunk *sorted_chunks(const iron_manifest *m) {
     placed_chunk *chunks = calloc(m->chunk_count + 1, sizeof *chunks);
 
@@ -1881,11 +1868,11 @@ static placed_chunk *sorted_chunks(const iron_manifest *m) {
     for (size_t k = 0; k < m->chunk_count; k++)
         chunks[k] = (placed_chunk){iron__manifest_chunk_tokens(m, k), m->chunks[k].t,
                                    m->chunks[k].a, m->chunks[k].b, k};
-    qsort(chunks, m->chunk_count, sizeof *chunks, by_words_and_place);
+    qsort(chunks, m->chunk_count, sizeof *chunks, by_words);
     return chunks;
 }
 
-/* Equal chunks: so many of each manifest, in the order of their places. */
+/* Equal chunks: so many of each manifest. */
 typedef struct group {
     const placed_chunk *chunks[2];
     size_t count[2];
@@ -1898,19 +1885,22 @@ static bool is_in_place(const iron_manifest *a, const iron_manifest *b, uint64_t
 /* For a group that both have: which of the first's have left their place, and where to? */
 static void find_moved_chunks(const group *g, const iron_manifest *a, const iron_manifest *b,
                               chunk_moves *moves) {
-    uint64_t left = UINT64_MAX, arrived = UINT64_MAX;
+    uint64_t left = UINT64_MAX, arrived = UINT64_MAX, first = UINT64_MAX;
 
-    for (size_t k = g->count[0]; k-- > 0;) {
-        if (is_in_place(a, b, g->chunks[0][k].index))
+    for (size_t k = 0; k < g->count[0]; k++) {
+        uint64_t at = g->chunks[0][k].index;
+
+        first = smaller(first, at);
+        if (is_in_place(a, b, at))
             continue;
         moves->elsewhere++;
-        left = g->chunks[0][k].index;
+        left = smaller(left, at);
     }
-    for (size_t k = g->count[1]; k-- > 0;)
+    for (size_t k = 0; k < g->count[1]; k++)
         if (!is_in_place(a, b, g->chunks[1][k].index))
-            arrived = g->chunks[1][k].index;
+            arrived = smaller(arrived, g->chunks[1][k].index);
     if (left == UINT64_MAX) /* all are still in place: a copy */
-        left = g->chunks[0][0].index;
+        left = first;
     if (arrived != UINT64_MAX && left < moves->from) {
         moves->from = left;
         moves->to = arrived;
@@ -2017,17 +2007,8 @@ static iron_status verify_chunks(diff_run *run, int known, uint64_t chunk, uint6
  * second", since a finding must fit into one line with any names. */
 
 /* Appends to the sentence. */
-static void say(diff_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(diff_run *run, const char *format, ...) {
-    char *text = run->diff->report.text;
-    size_t used = strlen(text), size = sizeof run->diff->report.text;
-    va_list values;
-
-    va_start(values, format);
-    vsnprintf(text + used, size - used, format, values);
-    va_end(values);
-}
+#define say(run, ...)                                                                              \
+    (void)iron__append((run)->diff->report.text, sizeof(run)->diff->report.text, __VA_ARGS__)
 
 /* Every sentence ends with the note. */
 static void finish(diff_run *run, iron_diff_kind kind, bool is_verified) {
@@ -2502,10 +2483,8 @@ static iron_status find_ranges(iron_diff *d, iron_error *err) {
     }
     free(d->ranges);
     d->ranges = calloc(r->range_count + 1, sizeof *d->ranges);
-    if (!d->ranges)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM,
-                          "out of memory for %zu ranges of chunks; give a larger --chunk",
-                          r->range_count);
+    IRON_FAIL_IF(!d->ranges, err, IRON_E_NOMEM,
+                 "out of memory for %zu ranges of chunks; give a larger --chunk", r->range_count);
     for (uint64_t k = 0; k < r->chunks; k++) {
         if (!bits_has(bits, k))
             continue;
@@ -2557,8 +2536,7 @@ iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
                  "threads is %" PRIu32 "; it must be at most %u", options->threads,
                  IRON_THREADS_MAX);
     IRON_TRY(iron__chunk_tokens_check(options ? options->chunk_tokens : 0, err));
-    run.diff = calloc(1, sizeof *run.diff);
-    IRON_FAIL_IF(!run.diff, err, IRON_E_NOMEM, "out of memory for a comparison");
+    IRON_TRY(IRON_NEW(&run.diff, 1, "a comparison", err));
     run.diff->report.struct_size = sizeof run.diff->report;
     status = run_comparison(&run, options, err);
     if (status == IRON_OK)

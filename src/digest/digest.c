@@ -117,9 +117,7 @@ static iron_status reserve_blocks(sorted_array *s, size_t blocks, iron_error *er
 
         while (capacity < s->slot_count + blocks)
             capacity *= 2;
-        slots = iron__allocate(s->allocator, capacity, sizeof *slots, "the positions seen", err);
-        if (!slots)
-            return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&slots, s->allocator, capacity, "the positions seen", err));
         if (s->slot_count)
             memcpy(slots, s->slots, s->slot_count * sizeof *slots);
         iron__release(s->allocator, s->slots);
@@ -539,9 +537,7 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
                      strcmp(o->backend, "opencl") != 0,
                  err, IRON_E_ARG, "unknown backend '%.40s'; use auto, cuda or opencl", o->backend);
     allocator = o->allocator ? o->allocator : iron__allocator_default();
-    d = iron__allocate(allocator, 1, sizeof *d, "a digest", err);
-    if (!d)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&d, allocator, 1, "a digest", err));
     d->allocator = allocator;
     d->vocab = o->vocab ? o->vocab : VOCAB_DEFAULT;
     d->threads = o->threads ? o->threads : iron__cpu_threads();
@@ -775,9 +771,7 @@ static iron_status open_device(digest_data *d, iron_error *err) {
                  "no CUDA or OpenCL GPU was found; copy the tokens to memory and use "
                  "iron_digest_update");
     d->gpu_owner = getpid();
-    d->gpu = iron__allocate(d->allocator, 1, sizeof *d->gpu, "a GPU's digest", err);
-    if (!d->gpu)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&d->gpu, d->allocator, 1, "a GPU's digest", err));
     status = iron__seal_device_open(d->gpu, &config, err);
     if (status != IRON_OK)
         close_device(d);

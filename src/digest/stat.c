@@ -324,9 +324,7 @@ static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint
                  "a histogram of a vocabulary of %" PRIu64
                  " would take more than 512 MiB; the limit is 67108864: omit --hist",
                  rule->vocab);
-    s = iron__allocate(memory, 1, sizeof *s, "statistics", err);
-    if (!s)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&s, memory, 1, "statistics", err));
     s->rule = *rule;
     s->range = range_at(first);
     if (rule->eos != IRON_COUNT_UNKNOWN)
@@ -738,11 +736,10 @@ static iron_status make_worker(worker **out, const workers *all, bool reads_file
                                iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     size_t vocab = (size_t)all->stat->rule.vocab;
-    worker *w = iron__allocate(memory, 1, sizeof *w, "a thread's statistics", err);
+    worker *w;
 
-    *out = w;
-    if (!w)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(out, memory, 1, "a thread's statistics", err));
+    w = *out;
     if (reads_files) {
         w->buffer = iron__allocate(memory, PIECE_TOKENS, iron_dtype_bytes(all->dtype),
                                    "a reading buffer", err);
@@ -750,9 +747,7 @@ static iron_status make_worker(worker **out, const workers *all, bool reads_file
             return IRON_E_NOMEM;
     }
     if (all->stat->histogram) {
-        w->counters = iron__allocate(memory, 2 * vocab, sizeof(uint32_t), "a histogram", err);
-        if (!w->counters)
-            return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&w->counters, memory, 2 * vocab, "a histogram", err));
         w->histogram[0] = w->counters;
         w->histogram[1] = w->counters + vocab;
     }
@@ -778,13 +773,8 @@ static iron_status workers_init(workers *all, uint32_t threads, bool reads_files
     if (all->piece_capacity < SLOT_BYTES / PIECE_TOKENS)
         all->piece_capacity = SLOT_BYTES / PIECE_TOKENS; /* a slot of 8-bit tokens */
     IRON_TRY(iron__thread_pool_create((uint32_t)count, memory, &all->pool, err));
-    all->pieces =
-        iron__allocate(memory, all->piece_capacity, sizeof *all->pieces, "a round's pieces", err);
-    if (!all->pieces)
-        return IRON_E_NOMEM;
-    all->each = iron__allocate(memory, count, sizeof(worker *), "a list of threads", err);
-    if (!all->each)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&all->pieces, memory, all->piece_capacity, "a round's pieces", err));
+    IRON_TRY(IRON_ALLOCATE(&all->each, memory, count, "a list of threads", err));
     for (all->worker_count = 0; all->worker_count < count;)
         IRON_TRY(make_worker(&all->each[all->worker_count++], all, reads_files, err));
     return IRON_OK;

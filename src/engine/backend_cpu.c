@@ -63,24 +63,20 @@ struct iron__cpu_state {
 
 static iron_status cpu_create(iron_engine *e, iron_error *err) {
     const iron_allocator *a = e->allocator;
-    iron__cpu_state *c = iron__allocate(a, 1, sizeof *c, "the CPU backend", err);
+    iron__cpu_state *c;
     bool is_per_node = e->choice.variant->per_node;
 
-    if (!c)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&c, a, 1, "the CPU backend", err));
     e->cpu = c;
     c->divisor = iron__divisor_make((uint32_t)e->config.vocab);
-    c->queue = iron__allocate(a, IRON_QUEUE_BATCHES, sizeof *c->queue, "the batch queue", err);
-    c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
+    IRON_TRY(IRON_ALLOCATE(&c->queue, a, IRON_QUEUE_BATCHES, "the batch queue", err));
+    IRON_TRY(IRON_ALLOCATE(&c->runs, a, RUNS_MAX, "the runs of a feed", err));
     if (e->config.with_seal)
-        c->seal_runs = iron__allocate(a, RUNS_MAX, sizeof *c->seal_runs, "seal words", err);
+        IRON_TRY(IRON_ALLOCATE(&c->seal_runs, a, RUNS_MAX, "seal words", err));
     if (is_per_node) {
-        c->node_xors = iron__allocate(a, e->nodes.count, sizeof(uint32_t), "XORs of nodes", err);
-        c->node_sums = iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
+        IRON_TRY(IRON_ALLOCATE(&c->node_xors, a, e->nodes.count, "XORs of nodes", err));
+        IRON_TRY(IRON_ALLOCATE(&c->node_sums, a, e->nodes.count, "sums of nodes", err));
     }
-    if (!c->queue || !c->runs || (e->config.with_seal && !c->seal_runs) ||
-        (is_per_node && (!c->node_xors || !c->node_sums)))
-        return IRON_E_NOMEM;
     e->config.backend = "cpu";
     e->config.mode = e->choice.variant->mode;
     e->config.memory = "pageable";

@@ -27,7 +27,6 @@
 #include "formats/format.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -535,9 +534,8 @@ static iron_status reserve(const reader *r, unsigned char **data, size_t *capaci
     if (bytes > IRON_TABLE_PART_BYTES_MAX)
         return too_large(r, "a buffer", bytes, err);
     more = realloc(*data, bytes ? (size_t)bytes : 1);
-    if (!more)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM,
-                          "out of memory for %" PRIu64 " bytes of %.100s", bytes, r->name);
+    IRON_FAIL_IF(!more, err, IRON_E_NOMEM, "out of memory for %" PRIu64 " bytes of %.100s", bytes,
+                 r->name);
     *data = more;
     *capacity = (size_t)bytes;
     return IRON_OK;

@@ -562,12 +562,11 @@ static void open_files_release(open_files *t, size_t index) {
 
 iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
                                        iron__parallel_source **out, iron_error *err) {
-    iron__parallel_source *p = iron__allocate(allocator, 1, sizeof *p, "a file reader", err);
+    iron__parallel_source *p;
     open_files *files;
 
     *out = NULL;
-    if (!p)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&p, allocator, 1, "a file reader", err));
     files = &p->files;
     p->source = files->source = source;
     p->allocator = allocator;

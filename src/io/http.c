@@ -13,7 +13,6 @@
  */
 #include "io/http.h"
 
-#include "core/clock.h"
 #include "core/fail.h"
 #include "core/number.h"
 

@@ -413,13 +413,12 @@ static void *stream_main(void *argument) {
 
 iron_status iron__remote_stream_open(iron__remote *remote, iron__remote_stream **out, int *fd,
                                      iron_error *err) {
-    iron__remote_stream *stream = calloc(1, sizeof *stream);
+    iron__remote_stream *stream;
     int code;
 
     *out = NULL;
     *fd = -1;
-    if (!stream)
-        return iron__no_memory(err, remote->name);
+    IRON_TRY(IRON_NEW(&stream, 1, remote->name, err));
     stream->remote = remote;
     if (pipe2(stream->fds, O_CLOEXEC) != 0) {
         code = errno;
