@@ -44,9 +44,7 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     iron_status status;
 
     *out = NULL;
-    work = iron__allocate(iron__allocator_default(), 1, sizeof *work, "a contender", err);
-    if (!work)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&work, iron__allocator_default(), 1, "a contender", err));
     work->device = device;
     work->row = *row;
     work->spec = row->gpu;

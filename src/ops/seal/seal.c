@@ -119,9 +119,8 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     seal_problem *own;
     uint32_t *tokens;
 
-    p->own = own = iron__allocate(iron__allocator_default(), 1, sizeof *own, "a problem", err);
-    if (!own)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&own, iron__allocator_default(), 1, "a problem", err));
+    p->own = own;
     own->divisor = iron__divisor_make(p->c.vocab);
     p->output_bytes = sizeof(seal_answer);
     IRON_TRY(iron__tokens_generate(p, err));
@@ -369,9 +368,7 @@ const iron__op iron__op_seal = {
         "A checksum of a token stream is worth having if it costs nothing beyond reading the "
         "tokens. This one is a sum over quads of tokens: twice two products of a pair of tokens "
         "each, under keys that depend on the quad's position. Sums can be taken in any order, so "
-        "all threads and all lanes of a vector work in parallel, and parts of a stream merge; "
-        "what is left is arithmetic: the keys of a quad, four multiplications, and a dozen "
-        "additions.\n"
+        "all threads and all lanes of a vector work in parallel, and parts of a stream merge.\n"
         "\n"
         "The race asks how close that comes to a plain read. The parameter lanes says what the "
         "same pass computes: only the seal; also the smallest and largest token and those outside "
@@ -379,8 +376,7 @@ const iron__op iron__op_seal = {
         "token.",
     .traffic =
         "Four bytes per token, read once, and a few words per run. With the contribution a block "
-        "of tokens is processed twice while it is in the first-level cache, and comes from memory "
-        "once.",
+        "of tokens is processed twice while it is in the first-level cache.",
     .unless =
         "If the tokens are in a cache already, only arithmetic is left, and the seal costs "
         "several times as much as a plain sum. Against deliberate manipulation it does not help "
