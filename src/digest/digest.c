@@ -16,6 +16,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/number.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -465,8 +466,6 @@ typedef struct digest_data {
 #define TASK_TOKENS ((size_t)65536)
 #define ROUND_TASKS ((size_t)256)
 
-static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
-
 typedef struct pass {
     iron__tokens_view view;
     uint64_t first_quad;
@@ -484,7 +483,7 @@ static void sum_task(void *context, size_t task) {
     quads_sum sum = no_tokens();
     uint32_t wide[IRON_WIDEN_TOKENS];
 
-    piece.count = min_size(piece.count, TASK_TOKENS);
+    piece.count = iron__min_size(piece.count, TASK_TOKENS);
     iron__quads_add(p->row, &piece, 0, piece.count / 4, p->first_quad + begin / 4, p->vocab, wide,
                     &sum.words, &sum.stats, &sum.has_bad);
     p->sums[task] = sum;
@@ -502,7 +501,7 @@ static quads_sum sum_quads(const digest_data *d, const iron__tokens_view *view, 
         pass p = {iron__view_rest(view, done), first_quad + done / 4, d->vocab, row, d->sums};
         size_t tasks;
 
-        p.view.count = min_size(p.view.count, ROUND_TASKS * TASK_TOKENS);
+        p.view.count = iron__min_size(p.view.count, ROUND_TASKS * TASK_TOKENS);
         tasks = (p.view.count + TASK_TOKENS - 1) / TASK_TOKENS;
         if (pool)
             iron__thread_pool_run(pool, sum_task, &p, tasks);
@@ -617,8 +616,7 @@ typedef struct piece_split {
 static piece_split split_piece(uint64_t position, uint64_t count) {
     uint64_t head = (4 - position % 4) % 4;
 
-    if (head > count)
-        head = count;
+    head = iron__min(head, count);
     return (piece_split){(uint32_t)head, (uint32_t)((count - head) % 4), (count - head) / 4};
 }
 

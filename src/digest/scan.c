@@ -26,6 +26,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/number.h"
 #include "feed/split.h"
 #include "formats/format.h"
 #include "formats/source.h"
@@ -294,8 +295,6 @@ static void marks_add(const iron__tokens_view *view, size_t begin, size_t window
 
 /* Pieces. */
 
-static size_t smaller(size_t a, uint64_t b) { return a < b ? a : (size_t)b; }
-
 /* The 1 ... 3 tokens of the stream's last quad; the seal pads them with zeros, statistics do
  * not. */
 static void add_last_quad(const scan_job *scan, const uint32_t *tokens, size_t count,
@@ -346,7 +345,7 @@ static iron__chunk scan_chunk_piece(const scan_job *scan, const piece *p, size_t
     size_t windows;
 
     for (size_t at = begin; at < end;) {
-        size_t count = smaller(end - at, BLOCK_TOKENS);
+        size_t count = iron__min_size(end - at, BLOCK_TOKENS);
         const uint32_t *tokens = iron__view_tokens(&p->view, at, &count, w->wide);
 
         add_tokens(scan, tokens, count, p->first + at, &w->words, &w->stats);
@@ -355,7 +354,7 @@ static iron__chunk scan_chunk_piece(const scan_job *scan, const piece *p, size_t
     }
     with_ahead.count += p->ahead;
     windows = with_ahead.count < IRON_MARK_TOKENS ? 0 : with_ahead.count - IRON_MARK_TOKENS + 1;
-    windows = smaller(windows, end);
+    windows = iron__min_size(windows, end);
     if (windows > begin)
         marks_add(&with_ahead, begin, windows - begin, offset, w->wide, &chunk);
     chunk.t = words.t;
@@ -413,7 +412,7 @@ typedef struct piece_rest {
 static size_t ahead_of(const piece_rest *r, size_t count) {
     bool has_ahead = r->scan->options.chunk_tokens || r->scan->files.words;
 
-    return has_ahead ? smaller(AHEAD_TOKENS, r->readable - count) : 0;
+    return has_ahead ? iron__min_size(AHEAD_TOKENS, r->readable - count) : 0;
 }
 
 static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iron_error *err) {
@@ -439,7 +438,7 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
                 &scan->manifest->chunks[position / chunk_tokens - scan->first / chunk_tokens];
             iron__chunk found;
 
-            end = begin + smaller(p.view.count - begin, chunk_tokens - offset);
+            end = begin + iron__min_size(p.view.count - begin, chunk_tokens - offset);
             found = scan_chunk_piece(scan, &p, begin, end, offset, r->w);
             if (end - begin == chunk_tokens) {
                 *chunk = found; /* no other piece has a part of it */
@@ -466,7 +465,7 @@ static iron_status add_mapped(void *context, const void *tokens, iron_error *err
     const char *next = tokens;
 
     while (r->count > 0) {
-        size_t some = smaller(buffer_tokens(r->scan->dtype), r->count);
+        size_t some = iron__min_size(buffer_tokens(r->scan->dtype), r->count);
 
         IRON_TRY(add_next(r, next, some, err));
         next += some * iron_dtype_bytes(r->scan->dtype);
@@ -478,7 +477,7 @@ static iron_status add_mapped(void *context, const void *tokens, iron_error *err
 static iron_status add_decoded(void *context, const void *tokens, iron_error *err) {
     piece_rest *r = context;
 
-    return add_next(r, tokens, smaller(buffer_tokens(r->scan->dtype), r->count), err);
+    return add_next(r, tokens, iron__min_size(buffer_tokens(r->scan->dtype), r->count), err);
 }
 
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
@@ -488,7 +487,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
     piece_rest r = {.scan = all->scan,
                     .w = &all->each[index],
                     .first = all->first + offset,
-                    .count = smaller(all->piece_tokens, left),
+                    .count = iron__min_size(all->piece_tokens, left),
                     .readable = left + all->ahead};
     iron__bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
 
@@ -502,7 +501,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
      * buffer. */
     while (r.count > 0) {
         uint64_t first = r.scan->base + r.first;
-        size_t some = smaller(buffer_tokens(r.scan->dtype), r.count);
+        size_t some = iron__min_size(buffer_tokens(r.scan->dtype), r.count);
         bool is_used;
 
         IRON_TRY(iron__parallel_source_use(all->at, first, r.count + ahead_of(&r, r.count),
@@ -724,7 +723,7 @@ static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
         all->scan->files.known = next.files_known;
         all->tokens = now.tokens;
         all->count = now.count;
-        all->ahead = smaller(AHEAD_TOKENS, next.count);
+        all->ahead = iron__min_size(AHEAD_TOKENS, next.count);
         if (all->ahead > 0)
             memcpy(now.tokens + now.count * width, next.tokens, (size_t)all->ahead * width);
         IRON_TRY(workers_run(all, err));

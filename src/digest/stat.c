@@ -13,6 +13,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/number.h"
 #include "feed/ring.h"
 #include "formats/format.h"
 #include "formats/source.h"
@@ -677,8 +678,7 @@ static iron_status process_piece(void *context, uint32_t index, uint64_t piece_i
     if (!all->at)
         view = iron__view_rest(&round, begin);
     view.count = all->count - begin;
-    if (view.count > PIECE_TOKENS)
-        view.count = PIECE_TOKENS;
+    view.count = iron__min_size(view.count, PIECE_TOKENS);
     if (all->at)
         IRON_TRY(iron__parallel_source_read(all->at, position, w->buffer, view.count, stop, err));
     /* a pipe has no places to report, and its position belongs to the reader */
@@ -768,8 +768,7 @@ static iron_status workers_init(workers *all, uint32_t threads, bool reads_files
     count = count < pieces ? count : (size_t)pieces;
     count = all->stat->histogram && histograms < count ? (size_t)histograms : count;
     all->piece_capacity = count * ROUND_PIECES;
-    if (all->piece_capacity > ROUND_PIECES_MAX)
-        all->piece_capacity = ROUND_PIECES_MAX;
+    all->piece_capacity = iron__min_size(all->piece_capacity, ROUND_PIECES_MAX);
     if (all->piece_capacity < SLOT_BYTES / PIECE_TOKENS)
         all->piece_capacity = SLOT_BYTES / PIECE_TOKENS; /* a slot of 8-bit tokens */
     IRON_TRY(iron__thread_pool_create((uint32_t)count, memory, &all->pool, err));
@@ -824,8 +823,7 @@ static iron_status stat_slots(workers *all, iron__ring *ring, iron_error *err) {
         IRON_TRY(iron__ring_next(ring, &slot, &count, err));
         if (count == 0)
             break;
-        if (count > wanted - all->done)
-            count = (size_t)(wanted - all->done);
+        count = iron__min_size(count, wanted - all->done);
         all->tokens = iron__ring_slot(ring, slot);
         IRON_TRY(run_round(all, count, err));
         iron__ring_free(ring);

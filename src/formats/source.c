@@ -255,12 +255,11 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
     IRON_TRY(iron__source_options_check(options, err));
     IRON_TRY(IRON_NEW(&s, 1, "an input", err));
     status = open_files(s, options, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = s;
+    else
         iron_source_close(s);
-        return status;
-    }
-    *out = s;
-    return IRON_OK;
+    return status;
 }
 
 void iron_source_close(iron_source *source) {

@@ -278,12 +278,11 @@ static iron_status create_remote(const char *name, iron__remote **out, iron_erro
         if (status == IRON_OK)
             status = iron__s3_access_load(&remote->access, err);
     }
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = remote;
+    else
         destroy_remote(remote);
-        return status;
-    }
-    *out = remote;
-    return IRON_OK;
+    return status;
 no_memory:
     destroy_remote(remote);
     iron__no_memory(err, name);

@@ -180,12 +180,6 @@ static iron_status launch_graph(iron__gpu_work *work, const iron__gpu_data *data
     return iron__recording_run(work, launch_separate, data, queue, err);
 }
 
-static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,
-                               iron_error *err) {
-    (void)c;
-    return iron__recording_suits(device, err);
-}
-
 static uint64_t between_bytes(const iron__case *c, size_t index) {
     return index < chain_of(c)->between ? c->rows * sizeof(float) : 0;
 }
@@ -208,7 +202,7 @@ static const iron__contender contenders[] = {
     {"separate", "one kernel per step, with an array in memory between two steps", NULL,
      STEPWISE(.run = launch_separate)},
     {"graph", "the same kernels, recorded once and replayed with one call", "separate",
-     STEPWISE(.run = launch_graph, .suits = suits_graph)},
+     STEPWISE(.run = launch_graph, .suits = iron__recording_suits)},
     {"fused", "one kernel of the same shape: intermediate values stay in registers", "separate",
      GPU(.kernels = {"fusion_fused_short", "fusion_fused_long"}, .block = SINGLES,
          .run = launch_fused)},

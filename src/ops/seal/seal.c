@@ -20,6 +20,7 @@
 #include "core/contribution.h"
 #include "core/divisor.h"
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
@@ -173,8 +174,6 @@ typedef struct reading {
 
 static const uint32_t *tokens_of(const iron__op_problem *p) { return p->inputs[0].data; }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
 static outcome nothing(void) {
     return (outcome){{0, 0, 0, 0}, iron__token_stats_neutral(), iron__contribution_neutral()};
 }
@@ -197,14 +196,14 @@ static void add_contribution(const reading *r, size_t first, size_t count, outco
 static void take_run(void *context, size_t index) {
     const reading *r = context;
     size_t first = index * IRON_TOKENS_RUN;
-    size_t end = smaller(first + IRON_TOKENS_RUN, (size_t)r->problem->c.rows / 4 * 4);
+    size_t end = iron__min_size(first + IRON_TOKENS_RUN, (size_t)r->problem->c.rows / 4 * 4);
     outcome to = nothing();
 
     if (!r->tokens_row)
         take(r, first, end - first, &to);
     else
         for (size_t at = first; at < end; at += BLOCK_TOKENS) {
-            size_t count = smaller(end - at, BLOCK_TOKENS);
+            size_t count = iron__min_size(end - at, BLOCK_TOKENS);
 
             take(r, at, count, &to);
             add_contribution(r, at, count, &to);

@@ -473,12 +473,11 @@ iron_status iron__tokens_gpu_create(iron__gpu_device *device, const iron__tokens
     t->config = *config;
     t->device = device;
     status = build(t, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = t;
+    else
         iron__tokens_gpu_destroy(t);
-        return status;
-    }
-    *out = t;
-    return IRON_OK;
+    return status;
 }
 
 iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,

@@ -17,6 +17,7 @@
  */
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
@@ -42,11 +43,9 @@ typedef struct comparison {
     size_t rows, cols; /* of A */
     size_t element;    /* bytes */
     void (*copy_tile)(const struct comparison *c, place p, char *copy);
-    size_t across;        /* tiles per row of tiles */
-    _Atomic size_t first; /* index in B of the first difference found so far */
+    size_t across;          /* tiles per row of tiles */
+    _Atomic uint64_t first; /* index in B of the first difference found so far */
 } comparison;
-
-static size_t at_most(size_t value, size_t most) { return value < most ? value : most; }
 
 /* Copies a tile of A transposed; a line of the copy has SIDE elements. */
 #define COPY_TILE(name, type)                                                                      \
@@ -64,13 +63,6 @@ COPY_TILE(copy_tile_f32, float)
 COPY_TILE(copy_tile_f64, double)
 #undef COPY_TILE
 
-static void report_difference(comparison *c, size_t index) {
-    size_t first = atomic_load(&c->first);
-
-    while (index < first && !atomic_compare_exchange_weak(&c->first, &first, index)) {
-    }
-}
-
 /* Compares lines and elements in order and reports the first difference of the tile. */
 static void compare_tile(void *context, size_t index) {
     comparison *c = context;
@@ -79,8 +71,8 @@ static void compare_tile(void *context, size_t index) {
 
     if (p.col * c->rows + p.row > atomic_load(&c->first))
         return;
-    p.height = at_most(c->rows - p.row, SIDE);
-    p.width = at_most(c->cols - p.col, SIDE);
+    p.height = iron__min_size(c->rows - p.row, SIDE);
+    p.width = iron__min_size(c->cols - p.col, SIDE);
     c->copy_tile(c, p, tile);
     for (size_t j = 0; j < p.width; j++) {
         size_t line = (p.col + j) * c->rows + p.row, i = 0;
@@ -90,7 +82,7 @@ static void compare_tile(void *context, size_t index) {
             continue;
         while (memcmp(is + i * c->element, should + i * c->element, c->element) == 0)
             i++;
-        report_difference(c, line + i);
+        iron__lower(&c->first, line + i);
         return;
     }
 }
@@ -127,7 +119,7 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
     size_t at;
 
     iron__thread_pool_run(problem->pool, compare_tile, &c, c.across * ((rows + SIDE - 1) / SIDE));
-    at = c.first;
+    at = (size_t)c.first;
     if (at == rows * cols)
         return true;
     snprintf(text, size, "B[%zu][%zu] is %.*g, should be %.*g", at / rows, at % rows, digits,
