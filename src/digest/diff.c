@@ -18,6 +18,7 @@
  */
 #include "digest/digest_internal.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/number.h"
@@ -80,13 +81,6 @@ static uint64_t common_tokens(const iron_diff_report *report) {
 
 static uint64_t longer_tokens(const iron_diff_report *report) {
     return iron__max(report->tokens[0], report->tokens[1]);
-}
-
-/* Compares structs by the number that they begin with. */
-static int by_first_number(const void *x, const void *y) {
-    const uint64_t *a = x, *b = y;
-
-    return (*a > *b) - (*a < *b);
 }
 
 static bool has_texts(const diff_run *run) { return run->text[0].at && run->text[1].at; }
@@ -1048,7 +1042,7 @@ static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
     iron__release(iron__allocator_default(), scan->windows);
     if (atomic_load(&scan->hit_count) > HITS_MAX)
         atomic_store(&scan->hit_count, HITS_MAX);
-    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_first_number);
+    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], iron__by_first_number);
     return status;
 }
 
@@ -1369,7 +1363,7 @@ static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_er
     if (count == 0)
         return IRON_OK;
     source = blocks[0].at[0];
-    qsort(blocks, count, sizeof *blocks, by_first_number);
+    qsort(blocks, count, sizeof *blocks, iron__by_first_number);
     IRON_TRY(trim_blocks(run, blocks, count, err));
     for (size_t k = 0; k < count && blocks[k].at[0] == end; k++)
         end += blocks[k].length;
@@ -1735,7 +1729,7 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
         if (m->chunks[k].mark != IRON_MARK_NONE)
             (*marks)[(*count)++] =
                 (placed_mark){m->chunks[k].mark, k * m->chunk_tokens + m->chunks[k].mark_at};
-    qsort(*marks, *count, sizeof **marks, by_first_number);
+    qsort(*marks, *count, sizeof **marks, iron__by_first_number);
     for (size_t k = 0, next; k < *count; k = next) {
         for (next = k + 1; next < *count && (*marks)[next].mark == (*marks)[k].mark; next++)
             ;
@@ -1758,7 +1752,7 @@ static iron_status pair_up(pairing *p, iron_error *err) {
         i += x.mark <= y.mark;
         j += y.mark <= x.mark;
     }
-    qsort(p->pairs, p->pair_count, sizeof *p->pairs, by_first_number);
+    qsort(p->pairs, p->pair_count, sizeof *p->pairs, iron__by_first_number);
     return IRON_OK;
 }
 

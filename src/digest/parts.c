@@ -231,7 +231,9 @@ iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count, iron_
             known = known[0] ? known : f->sample;
         }
     }
-    IRON_TRY(IRON_NEW(&sorted, count, "joined parts", err));
+    sorted = calloc(count, sizeof(void *));
+    if (!sorted)
+        return iron__no_memory(err, "joined parts");
     memcpy(sorted, parts, count * sizeof(void *));
     status = join_sorted(sorted, count, out, err);
     free(sorted);

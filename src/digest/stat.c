@@ -773,7 +773,9 @@ static iron_status workers_init(workers *all, uint32_t threads, bool reads_files
         all->piece_capacity = SLOT_BYTES / PIECE_TOKENS; /* a slot of 8-bit tokens */
     IRON_TRY(iron__thread_pool_create((uint32_t)count, memory, &all->pool, err));
     IRON_TRY(IRON_ALLOCATE(&all->pieces, memory, all->piece_capacity, "a round's pieces", err));
-    IRON_TRY(IRON_ALLOCATE(&all->each, memory, count, "a list of threads", err));
+    all->each = iron__allocate(memory, count, sizeof(worker *), "a list of threads", err);
+    if (!all->each)
+        return IRON_E_NOMEM;
     for (all->worker_count = 0; all->worker_count < count;)
         IRON_TRY(make_worker(&all->each[all->worker_count++], all, reads_files, err));
     return IRON_OK;
