@@ -31,6 +31,13 @@ static inline bool iron__array_grow(iron__array *at, size_t count, size_t *capac
     return true;
 }
 
+/* Compares structs by the number that they begin with: for qsort and bsearch. */
+static inline int iron__by_first_number(const void *x, const void *y) {
+    const uint64_t *a = x, *b = y;
+
+    return (*a > *b) - (*a < *b);
+}
+
 /* The run that holds a position: the last of `count` that begins there or before. `starts`: where
  * the first one begins; those of the others follow at every `stride` bytes. */
 static inline size_t iron__array_find(const uint64_t *starts, size_t stride, size_t count,

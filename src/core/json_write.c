@@ -12,7 +12,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 /* Levels that put each entry on its own line. */
 #define DEPTH_OF_LINES 2u

@@ -8,6 +8,9 @@
 #ifndef IRON_CORE_MEMORY_H
 #define IRON_CORE_MEMORY_H
 
+#include "core/array.h"
+#include "core/fail.h"
+
 #include <iron/iron.h>
 
 #include <stdbool.h>
@@ -21,6 +24,26 @@ const iron_allocator *iron__allocator_default(void);
 void *iron__allocate(const iron_allocator *allocator, size_t count, size_t size, const char *what,
                      iron_error *err);
 void iron__release(const iron_allocator *allocator, void *memory);
+
+/* The pointer that `at` points to gets zeroed memory for `count` elements: from an allocator, or
+ * from calloc, for one element at least. IRON_E_NOMEM with err filled. */
+#define IRON_ALLOCATE(at, allocator, count, what, err)                                             \
+    iron__allocate_at((iron__array *)(at), (allocator), (count), sizeof **(at), (what), (err))
+#define IRON_NEW(at, count, what, err)                                                             \
+    iron__new_at((iron__array *)(at), (count), sizeof **(at), (what), (err))
+
+static inline iron_status iron__allocate_at(iron__array *at, const iron_allocator *allocator,
+                                            size_t count, size_t size, const char *what,
+                                            iron_error *err) {
+    *at = iron__allocate(allocator, count, size, what, err);
+    return *at ? IRON_OK : IRON_E_NOMEM;
+}
+
+static inline iron_status iron__new_at(iron__array *at, size_t count, size_t size, const char *what,
+                                       iron_error *err) {
+    *at = calloc(count ? count : 1, size);
+    return *at ? IRON_OK : iron__no_memory(err, what);
+}
 
 /* A text from malloc, which the caller frees; NULL: out of memory. */
 char *iron__print(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,12 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * number.h: numbers in text.
+ * number.h: the smaller and the larger of two numbers, and numbers in text.
  */
 #ifndef IRON_CORE_NUMBER_H
 #define IRON_CORE_NUMBER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+static inline uint64_t iron__min(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+static inline uint64_t iron__max(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static inline size_t iron__min_size(size_t a, uint64_t b) { return a < b ? a : (size_t)b; }
+
+/* Lowers a number that many threads lower to `value`, unless it is lower already. */
+static inline void iron__lower(_Atomic uint64_t *number, uint64_t value) {
+    uint64_t now = atomic_load_explicit(number, memory_order_relaxed);
+
+    while (value < now && !atomic_compare_exchange_weak(number, &now, value))
+        ;
+}
 
 /* Reads digits of a base up to 16, with lowercase letters, and moves *at past them. `end`: where
  * the text ends at the latest; NULL if it ends with a zero. False: no digit, or 2^64 and more. */

@@ -139,20 +139,18 @@ static iron_status open_target(iron_output *o, const char *path, iron_error *err
 }
 
 iron_status iron_output_open(const char *path, iron_output **out, iron_error *err) {
-    iron_output *o = calloc(1, sizeof *o);
+    iron_output *o;
     iron_status status;
 
     *out = NULL;
-    if (!o)
-        return iron__no_memory(err, path);
+    IRON_TRY(IRON_NEW(&o, 1, path, err));
     o->fd = -1;
     status = open_target(o, path, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = o;
+    else
         iron_output_abandon(o);
-        return status;
-    }
-    *out = o;
-    return IRON_OK;
+    return status;
 }
 
 static const char *shown_name(const iron_output *o) { return o->target ? o->target : "the output"; }

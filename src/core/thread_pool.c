@@ -211,11 +211,10 @@ static uint64_t announce_round(iron__thread_pool *pool, uint32_t threads) {
 
 iron_status iron__thread_pool_create(uint32_t threads, const iron_allocator *allocator,
                                      iron__thread_pool **out, iron_error *err) {
-    iron__thread_pool *pool = iron__allocate(allocator, 1, sizeof *pool, "a thread pool", err);
+    iron__thread_pool *pool;
 
     *out = NULL;
-    if (!pool)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&pool, allocator, 1, "a thread pool", err));
     pool->allocator = allocator;
     pool->threads = threads;
     pthread_mutex_init(&pool->mutex, NULL);

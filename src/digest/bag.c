@@ -581,8 +581,8 @@ typedef struct long_run {
     iron__parallel_source *at;
     const iron__bag_long *sample;
     uint64_t first, end;
-    iron__tokens_use use;     /* what is done with their tokens */
-    atomic_uint_fast64_t eos; /* position of the first one found */
+    iron__tokens_use use; /* what is done with their tokens */
+    _Atomic uint64_t eos; /* position of the first one found */
 } long_run;
 
 /* A piece of a long sample, for one thread. */
@@ -612,13 +612,10 @@ static iron_status search_long_piece(void *context, const void *tokens, iron_err
     const long_piece *p = context;
     iron__tokens_view view = {iron_source_dtype(p->run->job->source), tokens, p->count};
     size_t at = find_eos(&view, 0, p->run->job->cut.value);
-    uint_fast64_t before = atomic_load(&p->run->eos);
 
     if (at == view.count)
         return IRON_OK;
-    while (p->first + at < before &&
-           !atomic_compare_exchange_weak(&p->run->eos, &before, p->first + at))
-        continue;
+    iron__lower(&p->run->eos, p->first + at);
     return iron__fail(err, IRON_E_CANCELLED, 0, "found");
 }
 

@@ -104,10 +104,8 @@ static char *find_file(const iron_check *c, const char *path) {
 }
 
 /* Of a file, or of the manifest itself; what was found first stays. */
-static void set_state(iron_check_file *report, iron_check_state state, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-
-static void set_state(iron_check_file *report, iron_check_state state, const char *format, ...) {
+static __attribute__((format(printf, 3, 4))) void
+set_state(iron_check_file *report, iron_check_state state, const char *format, ...) {
     va_list list;
 
     if (report->state != IRON_CHECK_OK)
@@ -133,11 +131,11 @@ typedef struct run {
 static iron_status open_run(const iron_check *c, const run *r, iron_source **out, iron_error *err) {
     const iron__manifest_entry *files = c->manifest->files;
     size_t count = r->end - r->begin;
-    const char **paths = calloc(count + 1, sizeof *paths);
     iron_source_options o = {.struct_size = sizeof o, .path_count = count};
+    const char **paths;
     iron_status status;
 
-    IRON_FAIL_IF(!paths, err, IRON_E_NOMEM, "out of memory while listing files");
+    IRON_TRY(IRON_NEW(&paths, count + 1, "a list of files", err));
     o.dtype = files[r->begin].dtype;
     o.format = files[r->begin].format;
     o.column = files[r->begin].column;
@@ -633,17 +631,18 @@ static iron_status run_check(iron_check *c, iron_error *err) {
     c->chunks = iron__manifest_chunks_of(0, m->stream_tokens, c->chunk_tokens);
     c->damage = (iron_check_file){.struct_size = sizeof c->damage};
     c->damage.path = strdup(m->origin ? m->origin : "the manifest");
-    IRON_FAIL_IF(!c->damage.path, err, IRON_E_NOMEM, "out of memory while checking files");
+    if (!c->damage.path)
+        return iron__no_memory(err, "a check of files");
     c->common_folder = common_folder(m);
-    c->entries = calloc(m->file_count, sizeof *c->entries);
-    IRON_FAIL_IF(!c->entries, err, IRON_E_NOMEM, "out of memory while checking files");
+    IRON_TRY(IRON_NEW(&c->entries, m->file_count, "a check of files", err));
     for (; c->count < m->file_count; c->count++) {
         entry *e = &c->entries[c->count];
         const char *path = m->files[c->count].path;
 
         e->report.struct_size = sizeof e->report;
         e->report.path = strdup(path);
-        IRON_FAIL_IF(!e->report.path, err, IRON_E_NOMEM, "out of memory while checking files");
+        if (!e->report.path)
+            return iron__no_memory(err, "a check of files");
         e->path = find_file(c, path);
         if (e->path)
             open_file(c, c->count);
@@ -668,8 +667,7 @@ iron_status iron_check_run(const iron_manifest *manifest, const iron_check_optio
                  "%.100s is part %u of %u; join the parts first (iron merge)",
                  manifest->origin ? manifest->origin : "the manifest", manifest->part,
                  manifest->parts);
-    c = calloc(1, sizeof *c);
-    IRON_FAIL_IF(!c, err, IRON_E_NOMEM, "out of memory while checking files");
+    IRON_TRY(IRON_NEW(&c, 1, "a check of files", err));
     c->manifest = manifest;
     c->options = *options;
     status = run_check(c, err);

@@ -18,13 +18,13 @@
  */
 #include "digest/digest_internal.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
+#include "core/number.h"
 #include "formats/source.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,24 +74,13 @@ typedef struct diff_run {
     char note[160];                   /* what the sentence must say besides */
 } diff_run;
 
-static uint64_t smaller(uint64_t x, uint64_t y) { return x < y ? x : y; }
-
-static uint64_t larger(uint64_t x, uint64_t y) { return x > y ? x : y; }
-
 /* The tokens of the shorter and of the longer stream. */
 static uint64_t common_tokens(const iron_diff_report *report) {
-    return smaller(report->tokens[0], report->tokens[1]);
+    return iron__min(report->tokens[0], report->tokens[1]);
 }
 
 static uint64_t longer_tokens(const iron_diff_report *report) {
-    return larger(report->tokens[0], report->tokens[1]);
-}
-
-/* Compares structs by the number that they begin with. */
-static int by_first_number(const void *x, const void *y) {
-    const uint64_t *a = x, *b = y;
-
-    return (*a > *b) - (*a < *b);
+    return iron__max(report->tokens[0], report->tokens[1]);
 }
 
 static bool has_texts(const diff_run *run) { return run->text[0].at && run->text[1].at; }
@@ -245,11 +234,9 @@ static iron_status bits_reserve(diff_bits *bits, uint64_t tokens, iron_error *er
     need = chunks_of(chunks < 2 * bits->chunks ? 2 * bits->chunks : chunks, WORD_BITS);
     need = need ? need : 1;
     words = need <= SIZE_MAX / sizeof *words ? realloc(bits->words, need * sizeof *words) : NULL;
-    if (!words)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM,
-                          "out of memory for one bit per chunk, %" PRIu64
-                          " chunks; give a larger --chunk",
-                          chunks);
+    IRON_FAIL_IF(!words, err, IRON_E_NOMEM,
+                 "out of memory for one bit per chunk, %" PRIu64 " chunks; give a larger --chunk",
+                 chunks);
     for (uint64_t k = have; k < need; k++)
         atomic_init(&words[k], 0);
     bits->words = words;
@@ -353,7 +340,7 @@ static size_t common_part(const iron__tokens_view *a, const iron__tokens_view *b
     if (width == iron_dtype_bytes(b->dtype))
         return a->count ? common_elements(a->data, b->data, a->count, width, is_backward) : 0;
     while (done < a->count) {
-        size_t some = (size_t)smaller(a->count - done, IRON_WIDEN_TOKENS), same;
+        size_t some = (size_t)iron__min(a->count - done, IRON_WIDEN_TOKENS), same;
         size_t at = is_backward ? a->count - done - some : done;
         const uint32_t *x = iron__view_tokens(a, at, &some, wide_a);
         const uint32_t *y = iron__view_tokens(b, at, &some, wide_b);
@@ -410,11 +397,7 @@ typedef struct job {
 
 /* There is a difference after `same` tokens that agree. */
 static void note_difference(job *j, uint64_t same) {
-    uint64_t now = atomic_load_explicit(&j->first, memory_order_relaxed);
-
-    while (same < now && !atomic_compare_exchange_weak_explicit(
-                             &j->first, &now, same, memory_order_relaxed, memory_order_relaxed))
-        ;
+    iron__lower(&j->first, same);
     if (!j->pair->bits)
         atomic_store(&j->rounds.is_ended, true);
 }
@@ -500,11 +483,11 @@ static iron_status compare_piece(void *context, uint32_t worker, uint64_t index,
 static iron_status run_rounds(diff_run *run, rounds *r, iron__ordered_run all,
                               uint64_t piece_tokens, uint64_t tokens, iron_error *err) {
     while (r->next < r->pieces && !atomic_load(&r->is_ended)) {
-        all.count = smaller(r->pieces - r->next, r->round);
+        all.count = iron__min(r->pieces - r->next, r->round);
         IRON_TRY(iron__thread_pool_run_ordered(run->pool, &all, err));
         r->next += all.count;
         IRON_TRY(iron__progress(run->progress, run->context,
-                                smaller(r->next * piece_tokens, tokens), tokens, err));
+                                iron__min(r->next * piece_tokens, tokens), tokens, err));
     }
     return IRON_OK;
 }
@@ -706,7 +689,7 @@ static iron_status words_at(const diff_text *text, uint64_t first, uint64_t coun
 
     *words = (iron__seal_words){0};
     for (uint64_t done = 0; done < count && status == IRON_OK;) {
-        size_t some = (size_t)smaller(count - done, BLOCK_TOKENS), padded = (some + 3) / 4 * 4;
+        size_t some = (size_t)iron__min(count - done, BLOCK_TOKENS), padded = (some + 3) / 4 * 4;
         const iron__quads_run quads = {block, padded / 4, done / 4, 1};
 
         status = text_read(text, first + done, block, some, err);
@@ -1006,7 +989,7 @@ static iron_status scan_piece(void *context, uint32_t worker, uint64_t index,
                               const atomic_bool *stop, iron_error *err) {
     seed_scan *scan = context;
     uint64_t place = (scan->rounds.next + index) * scan->piece_places;
-    uint64_t count = smaller(scan->places - place, scan->piece_places);
+    uint64_t count = iron__min(scan->places - place, scan->piece_places);
     uint64_t first = scan->first + place * scan->stride;
     size_t width = iron_dtype_bytes(scan->text->dtype);
     uint32_t seed[IRON_WIDEN_TOKENS];
@@ -1059,7 +1042,7 @@ static iron_status scan_text(diff_run *run, seed_scan *scan, iron_error *err) {
     iron__release(iron__allocator_default(), scan->windows);
     if (atomic_load(&scan->hit_count) > HITS_MAX)
         atomic_store(&scan->hit_count, HITS_MAX);
-    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], by_first_number);
+    qsort(scan->hits, atomic_load(&scan->hit_count), sizeof scan->hits[0], iron__by_first_number);
     return status;
 }
 
@@ -1090,7 +1073,7 @@ static iron_status try_source(diff_run *run, edit *e, uint64_t slide, const seed
 
     if (hit->at < hit->offset)
         return IRON_OK;
-    IRON_TRY(agree_from(run, source, e->at[1], smaller(e->count[1], run->text[0].tokens - source),
+    IRON_TRY(agree_from(run, source, e->at[1], iron__min(e->count[1], run->text[0].tokens - source),
                         &same, err));
     missing = e->count[1] - same;
     if (missing > slide || missing > source)
@@ -1112,8 +1095,8 @@ static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
     if (length < (e->count[0] ? APART_MIN : SEED_TOKENS))
         return IRON_OK;
     if (e->count[0] == 0)
-        IRON_TRY(
-            agree_before(run, e->at[0], e->at[1] + length, smaller(length, e->at[0]), &slide, err));
+        IRON_TRY(agree_before(run, e->at[0], e->at[1] + length, iron__min(length, e->at[0]), &slide,
+                              err));
     if (slide == length) { /* the block before it, once more */
         e->kind = IRON_DIFF_REPEATED;
         e->source = e->at[0] - length;
@@ -1123,7 +1106,7 @@ static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
     if (length - slide >= SEED_TOKENS)
         length -= slide;
     IRON_TRY(find_needle(run, 0, 0, run->text[0].tokens, e->at[1],
-                         (size_t)smaller(length, NEEDLE_MAX), &scan, err));
+                         (size_t)iron__min(length, NEEDLE_MAX), &scan, err));
     for (size_t k = 0; k < atomic_load(&scan.hit_count) && e->kind != IRON_DIFF_REPEATED; k++)
         IRON_TRY(try_source(run, e, slide, &scan.hits[k], err));
     return IRON_OK;
@@ -1149,11 +1132,11 @@ static iron_status try_move(diff_run *run, const text_gap *g, exchange x, edit *
         return IRON_OK;
     /* Y from the gap's beginning on, and X up to its end */
     IRON_TRY(
-        agree_before(run, g->first + x.ahead, g->first, smaller(slack, g->first), &before, err));
+        agree_before(run, g->first + x.ahead, g->first, iron__min(slack, g->first), &before, err));
     low = g->first - before;
     if (low + length < g->end[0])
         low = g->end[0] - length;
-    IRON_TRY(agree_from(run, g->end[0] - x.behind, g->end[0], smaller(slack, tokens - g->end[0]),
+    IRON_TRY(agree_from(run, g->end[0] - x.behind, g->end[0], iron__min(slack, tokens - g->end[0]),
                         &same, err));
     if (low > g->first || low + length > g->end[0] + same)
         return IRON_OK;
@@ -1164,7 +1147,7 @@ static iron_status try_move(diff_run *run, const text_gap *g, exchange x, edit *
     if (same < x.ahead)
         return IRON_OK;
     e->kind = IRON_DIFF_MOVED;
-    e->length = smaller(x.ahead, x.behind);
+    e->length = iron__min(x.ahead, x.behind);
     e->position = x.behind <= x.ahead ? low : low + x.behind;
     e->source = x.behind <= x.ahead ? low + x.ahead : low;
     return IRON_OK;
@@ -1313,8 +1296,8 @@ static iron_status find_block(diff_run *run, const text_gap *g, size_t length, b
 
         if (scan.hits[k].at < scan.hits[k].offset + g->first)
             continue;
-        IRON_TRY(agree_from(run, at, b->at[1], smaller(g->end[0] - at, g->end[1] - b->at[1]), &same,
-                            err));
+        IRON_TRY(agree_from(run, at, b->at[1], iron__min(g->end[0] - at, g->end[1] - b->at[1]),
+                            &same, err));
         if (same > b->length) {
             b->at[0] = at;
             b->length = same;
@@ -1334,7 +1317,7 @@ static iron_status trim_blocks(diff_run *run, block *blocks, size_t count, iron_
         for (size_t i = 0; i < count && over; i++)
             if (blocks[i].at[1] == b->at[1] + b->length)
                 after = &blocks[i];
-        if (!after || over >= b->length || over > smaller(after->at[0], SLACK_MAX))
+        if (!after || over >= b->length || over > iron__min(after->at[0], SLACK_MAX))
             continue;
         IRON_TRY(agree_before(run, after->at[0], after->at[1], over, &same, err));
         if (same < over)
@@ -1380,7 +1363,7 @@ static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_er
     if (count == 0)
         return IRON_OK;
     source = blocks[0].at[0];
-    qsort(blocks, count, sizeof *blocks, by_first_number);
+    qsort(blocks, count, sizeof *blocks, iron__by_first_number);
     IRON_TRY(trim_blocks(run, blocks, count, err));
     for (size_t k = 0; k < count && blocks[k].at[0] == end; k++)
         end += blocks[k].length;
@@ -1450,7 +1433,7 @@ static iron_status find_near(walk *w, uint64_t most, resync *best, iron_error *e
     for (int side = 0; side < 2; side++) {
         uint64_t end = w->gap->end[side];
 
-        count[side] = end > w->at[side] ? (size_t)smaller(most, end - w->at[side]) : 0;
+        count[side] = end > w->at[side] ? (size_t)iron__min(most, end - w->at[side]) : 0;
     }
     if (count[0] < SEED_TOKENS || count[1] < SEED_TOKENS)
         return IRON_OK;
@@ -1482,7 +1465,7 @@ static iron_status find_far(walk *w, int side, resync *best, iron_error *err) {
         skip[side] = scan.hits[k].at - w->at[side];
         skip[!side] = scan.hits[k].offset;
         IRON_TRY(agree_before(run, w->at[0] + skip[0], w->at[1] + skip[1],
-                              smaller(skip[0], skip[1]), &back, err));
+                              iron__min(skip[0], skip[1]), &back, err));
         keep_nearer(best, skip[0] - back, skip[1] - back);
     }
     return IRON_OK;
@@ -1494,7 +1477,7 @@ static void keep_end(const walk *w, uint64_t most, resync *best) {
 
     for (int side = 0; side < 2; side++)
         left[side] = w->run->text[side].tokens - w->at[side];
-    same = smaller(w->run->text[0].tokens - w->gap->end[0], smaller(left[0], left[1]));
+    same = iron__min(w->run->text[0].tokens - w->gap->end[0], iron__min(left[0], left[1]));
     for (int side = 0; side < 2; side++)
         skip[side] = left[side] - same;
     if (skip[0] <= most && skip[1] <= most)
@@ -1553,8 +1536,8 @@ static iron_status agree_onward(const walk *w, uint64_t *same, iron_error *err) 
     uint64_t left = w->run->text[0].tokens - at[0], to_end = at[0] < end[0] ? end[0] - at[0] : 0;
 
     if (at[0] - at[1] != end[0] - end[1])
-        return agree_from(w->run, at[0], at[1], smaller(left, w->run->text[1].tokens - at[1]), same,
-                          err);
+        return agree_from(w->run, at[0], at[1], iron__min(left, w->run->text[1].tokens - at[1]),
+                          same, err);
     IRON_TRY(agree_from(w->run, at[0], at[1], to_end, same, err));
     if (*same == to_end)
         *same = left;
@@ -1627,7 +1610,7 @@ static iron_status find_edits(diff_run *run, const text_gap *g, edit_list *list,
     iron_status status;
 
     w.ahead =
-        iron__allocate(iron__allocator_default(), (size_t)smaller(AHEAD_MAX, run->text[1].tokens),
+        iron__allocate(iron__allocator_default(), (size_t)iron__min(AHEAD_MAX, run->text[1].tokens),
                        sizeof *w.ahead, "tokens to search", err);
     status = w.ahead ? walk_gap(&w, list, err) : IRON_E_NOMEM;
     iron__release(iron__allocator_default(), w.ahead);
@@ -1688,7 +1671,7 @@ static iron_status compare_gap(diff_run *run, const text_gap *g, const edit_list
                                iron_error *err) {
     const iron_diff_report *r = &run->diff->report;
     diff_bits *bits = &run->diff->bits;
-    uint64_t common = smaller(g->end[0], g->end[1]), first;
+    uint64_t common = iron__min(g->end[0], g->end[1]), first;
     text_pair pair = both_texts(run, g->first, g->first, common - g->first);
 
     if (run->manifest[0] && run->manifest[1]) /* words have told it */
@@ -1741,13 +1724,12 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
     size_t once = 0;
 
     *count = 0;
-    *marks = calloc(m->chunk_count + 1, sizeof **marks);
-    IRON_FAIL_IF(!*marks, err, IRON_E_NOMEM, "out of memory for %zu marks", m->chunk_count);
+    IRON_TRY(IRON_NEW(marks, m->chunk_count, "marks of chunks", err));
     for (uint64_t k = chunk; k < m->chunk_count; k++)
         if (m->chunks[k].mark != IRON_MARK_NONE)
             (*marks)[(*count)++] =
                 (placed_mark){m->chunks[k].mark, k * m->chunk_tokens + m->chunks[k].mark_at};
-    qsort(*marks, *count, sizeof **marks, by_first_number);
+    qsort(*marks, *count, sizeof **marks, iron__by_first_number);
     for (size_t k = 0, next; k < *count; k = next) {
         for (next = k + 1; next < *count && (*marks)[next].mark == (*marks)[k].mark; next++)
             ;
@@ -1761,8 +1743,7 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
 static iron_status pair_up(pairing *p, iron_error *err) {
     size_t i = 0, j = 0;
 
-    p->pairs = calloc(p->count[0] + 1, sizeof *p->pairs);
-    IRON_FAIL_IF(!p->pairs, err, IRON_E_NOMEM, "out of memory for %zu marks", p->count[0]);
+    IRON_TRY(IRON_NEW(&p->pairs, p->count[0], "marks of chunks", err));
     while (i < p->count[0] && j < p->count[1]) {
         placed_mark x = p->marks[0][i], y = p->marks[1][j];
 
@@ -1771,7 +1752,7 @@ static iron_status pair_up(pairing *p, iron_error *err) {
         i += x.mark <= y.mark;
         j += y.mark <= x.mark;
     }
-    qsort(p->pairs, p->pair_count, sizeof *p->pairs, by_first_number);
+    qsort(p->pairs, p->pair_count, sizeof *p->pairs, iron__by_first_number);
     return IRON_OK;
 }
 
@@ -1824,7 +1805,7 @@ static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest 
     if (status == IRON_OK)
         vote(&p, b->tokens - a->tokens, chunk * a->chunk_tokens, shift);
     /* chunks between where they part and the first vote, not counting what was inserted */
-    at = smaller(shift->at[0], shift->at[1]);
+    at = iron__min(shift->at[0], shift->at[1]);
     if (at > shift->apart && shift->votes < (at - shift->apart) / a->chunk_tokens)
         shift->is_found = false;
     free(p.marks[0]);
@@ -1866,13 +1847,6 @@ static int by_words(const void *x, const void *y) {
     return memcmp(x, y, offsetof(placed_chunk, index));
 }
 
-static int by_words_and_place(const void *x, const void *y) {
-    const placed_chunk *p = x, *q = y;
-    int order = by_words(x, y);
-
-    return order ? order : (p->index > q->index) - (p->index < q->index);
-}
-
 static placed_chunk *sorted_chunks(const iron_manifest *m) {
     placed_chunk *chunks = calloc(m->chunk_count + 1, sizeof *chunks);
 
@@ -1881,11 +1855,11 @@ static placed_chunk *sorted_chunks(const iron_manifest *m) {
     for (size_t k = 0; k < m->chunk_count; k++)
         chunks[k] = (placed_chunk){iron__manifest_chunk_tokens(m, k), m->chunks[k].t,
                                    m->chunks[k].a, m->chunks[k].b, k};
-    qsort(chunks, m->chunk_count, sizeof *chunks, by_words_and_place);
+    qsort(chunks, m->chunk_count, sizeof *chunks, by_words);
     return chunks;
 }
 
-/* Equal chunks: so many of each manifest, in the order of their places. */
+/* Equal chunks: so many of each manifest. */
 typedef struct group {
     const placed_chunk *chunks[2];
     size_t count[2];
@@ -1898,19 +1872,22 @@ static bool is_in_place(const iron_manifest *a, const iron_manifest *b, uint64_t
 /* For a group that both have: which of the first's have left their place, and where to? */
 static void find_moved_chunks(const group *g, const iron_manifest *a, const iron_manifest *b,
                               chunk_moves *moves) {
-    uint64_t left = UINT64_MAX, arrived = UINT64_MAX;
+    uint64_t left = UINT64_MAX, arrived = UINT64_MAX, first = UINT64_MAX;
 
-    for (size_t k = g->count[0]; k-- > 0;) {
-        if (is_in_place(a, b, g->chunks[0][k].index))
+    for (size_t k = 0; k < g->count[0]; k++) {
+        uint64_t at = g->chunks[0][k].index;
+
+        first = iron__min(first, at);
+        if (is_in_place(a, b, at))
             continue;
         moves->elsewhere++;
-        left = g->chunks[0][k].index;
+        left = iron__min(left, at);
     }
-    for (size_t k = g->count[1]; k-- > 0;)
+    for (size_t k = 0; k < g->count[1]; k++)
         if (!is_in_place(a, b, g->chunks[1][k].index))
-            arrived = g->chunks[1][k].index;
+            arrived = iron__min(arrived, g->chunks[1][k].index);
     if (left == UINT64_MAX) /* all are still in place: a copy */
-        left = g->chunks[0][0].index;
+        left = first;
     if (arrived != UINT64_MAX && left < moves->from) {
         moves->from = left;
         moves->to = arrived;
@@ -2017,17 +1994,8 @@ static iron_status verify_chunks(diff_run *run, int known, uint64_t chunk, uint6
  * second", since a finding must fit into one line with any names. */
 
 /* Appends to the sentence. */
-static void say(diff_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(diff_run *run, const char *format, ...) {
-    char *text = run->diff->report.text;
-    size_t used = strlen(text), size = sizeof run->diff->report.text;
-    va_list values;
-
-    va_start(values, format);
-    vsnprintf(text + used, size - used, format, values);
-    va_end(values);
-}
+#define say(run, ...)                                                                              \
+    (void)iron__append((run)->diff->report.text, sizeof(run)->diff->report.text, __VA_ARGS__)
 
 /* Every sentence ends with the note. */
 static void finish(diff_run *run, iron_diff_kind kind, bool is_verified) {
@@ -2140,7 +2108,7 @@ static uint64_t differing_end(const diff_run *run) {
 /* is_verified: the words of all chunks after the first difference were found at the shift. */
 static void report_marks(diff_run *run, const marks_shift *shift, bool is_verified) {
     const diff_bits *bits = &run->diff->bits;
-    uint64_t chunk = smaller(shift->at[0], shift->at[1]) / bits->chunk_tokens, place;
+    uint64_t chunk = iron__min(shift->at[0], shift->at[1]) / bits->chunk_tokens, place;
     bool is_more = shift->at[1] > shift->at[0];
     uint64_t by = is_more ? shift->at[1] - shift->at[0] : shift->at[0] - shift->at[1];
 
@@ -2164,7 +2132,7 @@ static void report_marks(diff_run *run, const marks_shift *shift, bool is_verifi
  * in order, from the first token to the last. */
 static void set_changed(diff_run *run) {
     iron_diff_report *r = &run->diff->report;
-    uint64_t end = smaller(differing_end(run) * r->chunk_tokens, longer_tokens(r));
+    uint64_t end = iron__min(differing_end(run) * r->chunk_tokens, longer_tokens(r));
 
     if (run->last_end > 0 && r->tokens[0] == r->tokens[1])
         end = run->last_end;
@@ -2283,7 +2251,7 @@ static iron_status explain_words(diff_run *run, iron_error *err) {
         if (report_moved(run))
             return IRON_OK;
         set_edit(run, r->first,
-                 smaller(differing_end(run) * r->chunk_tokens, r->tokens[1]) - r->first,
+                 iron__min(differing_end(run) * r->chunk_tokens, r->tokens[1]) - r->first,
                  moves.from * r->chunk_tokens);
         say(run,
             "the same chunks in another order: %" PRIu64 " moved, the first is chunk %" PRIu64
@@ -2502,10 +2470,8 @@ static iron_status find_ranges(iron_diff *d, iron_error *err) {
     }
     free(d->ranges);
     d->ranges = calloc(r->range_count + 1, sizeof *d->ranges);
-    if (!d->ranges)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM,
-                          "out of memory for %zu ranges of chunks; give a larger --chunk",
-                          r->range_count);
+    IRON_FAIL_IF(!d->ranges, err, IRON_E_NOMEM,
+                 "out of memory for %zu ranges of chunks; give a larger --chunk", r->range_count);
     for (uint64_t k = 0; k < r->chunks; k++) {
         if (!bits_has(bits, k))
             continue;
@@ -2557,8 +2523,7 @@ iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
                  "threads is %" PRIu32 "; it must be at most %u", options->threads,
                  IRON_THREADS_MAX);
     IRON_TRY(iron__chunk_tokens_check(options ? options->chunk_tokens : 0, err));
-    run.diff = calloc(1, sizeof *run.diff);
-    IRON_FAIL_IF(!run.diff, err, IRON_E_NOMEM, "out of memory for a comparison");
+    IRON_TRY(IRON_NEW(&run.diff, 1, "a comparison", err));
     run.diff->report.struct_size = sizeof run.diff->report;
     status = run_comparison(&run, options, err);
     if (status == IRON_OK)

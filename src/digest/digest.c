@@ -16,6 +16,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/number.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -117,9 +118,7 @@ static iron_status reserve_blocks(sorted_array *s, size_t blocks, iron_error *er
 
         while (capacity < s->slot_count + blocks)
             capacity *= 2;
-        slots = iron__allocate(s->allocator, capacity, sizeof *slots, "the positions seen", err);
-        if (!slots)
-            return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&slots, s->allocator, capacity, "the positions seen", err));
         if (s->slot_count)
             memcpy(slots, s->slots, s->slot_count * sizeof *slots);
         iron__release(s->allocator, s->slots);
@@ -467,8 +466,6 @@ typedef struct digest_data {
 #define TASK_TOKENS ((size_t)65536)
 #define ROUND_TASKS ((size_t)256)
 
-static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
-
 typedef struct pass {
     iron__tokens_view view;
     uint64_t first_quad;
@@ -486,7 +483,7 @@ static void sum_task(void *context, size_t task) {
     quads_sum sum = no_tokens();
     uint32_t wide[IRON_WIDEN_TOKENS];
 
-    piece.count = min_size(piece.count, TASK_TOKENS);
+    piece.count = iron__min_size(piece.count, TASK_TOKENS);
     iron__quads_add(p->row, &piece, 0, piece.count / 4, p->first_quad + begin / 4, p->vocab, wide,
                     &sum.words, &sum.stats, &sum.has_bad);
     p->sums[task] = sum;
@@ -504,7 +501,7 @@ static quads_sum sum_quads(const digest_data *d, const iron__tokens_view *view, 
         pass p = {iron__view_rest(view, done), first_quad + done / 4, d->vocab, row, d->sums};
         size_t tasks;
 
-        p.view.count = min_size(p.view.count, ROUND_TASKS * TASK_TOKENS);
+        p.view.count = iron__min_size(p.view.count, ROUND_TASKS * TASK_TOKENS);
         tasks = (p.view.count + TASK_TOKENS - 1) / TASK_TOKENS;
         if (pool)
             iron__thread_pool_run(pool, sum_task, &p, tasks);
@@ -539,9 +536,7 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
                      strcmp(o->backend, "opencl") != 0,
                  err, IRON_E_ARG, "unknown backend '%.40s'; use auto, cuda or opencl", o->backend);
     allocator = o->allocator ? o->allocator : iron__allocator_default();
-    d = iron__allocate(allocator, 1, sizeof *d, "a digest", err);
-    if (!d)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&d, allocator, 1, "a digest", err));
     d->allocator = allocator;
     d->vocab = o->vocab ? o->vocab : VOCAB_DEFAULT;
     d->threads = o->threads ? o->threads : iron__cpu_threads();
@@ -621,8 +616,7 @@ typedef struct piece_split {
 static piece_split split_piece(uint64_t position, uint64_t count) {
     uint64_t head = (4 - position % 4) % 4;
 
-    if (head > count)
-        head = count;
+    head = iron__min(head, count);
     return (piece_split){(uint32_t)head, (uint32_t)((count - head) % 4), (count - head) / 4};
 }
 
@@ -775,9 +769,7 @@ static iron_status open_device(digest_data *d, iron_error *err) {
                  "no CUDA or OpenCL GPU was found; copy the tokens to memory and use "
                  "iron_digest_update");
     d->gpu_owner = getpid();
-    d->gpu = iron__allocate(d->allocator, 1, sizeof *d->gpu, "a GPU's digest", err);
-    if (!d->gpu)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&d->gpu, d->allocator, 1, "a GPU's digest", err));
     status = iron__seal_device_open(d->gpu, &config, err);
     if (status != IRON_OK)
         close_device(d);

@@ -19,7 +19,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define BINS_MAX       (UINT64_C(1) << 24)
@@ -222,9 +221,7 @@ static iron_status open_gpu(context *h, iron_error *err) {
                  "no CUDA or OpenCL GPU was found; copy the values to memory and use "
                  "iron_histogram_add");
     config.backend = devices.backend;
-    h->gpu = iron__allocate(iron__allocator_default(), 1, sizeof *h->gpu, "a GPU's histogram", err);
-    if (!h->gpu)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&h->gpu, iron__allocator_default(), 1, "a GPU's histogram", err));
     for (size_t k = 0; !is_there && h->op->contender_at(k, &h->gpu->row); k++)
         is_there = (h->gpu->row.backends & (uint32_t)IRON_ON_CUDA << devices.backend) &&
                    strcmp(h->gpu->row.name, "champion") == 0;
@@ -448,9 +445,7 @@ iron_status iron_histogram_create(const iron_histogram_options *options,
                  "bins is %" PRIu64 "; it must be 1 to 16777216", options->bins);
     IRON_FAIL_IF(options->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
                  "threads is %u; it must be at most %u", options->threads, IRON_THREADS_MAX);
-    h = iron__allocate(iron__allocator_default(), 1, sizeof *h, "a histogram", err);
-    if (!h)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&h, iron__allocator_default(), 1, "a histogram", err));
     status = set_up(h, options, err);
     if (status == IRON_OK)
         *out = h;

@@ -476,9 +476,7 @@ static iron_status get_files(const fields *f, iron_manifest *m, iron_error *err)
 
     if (!files || files->kind != IRON_JSON_ARRAY)
         return bad_field(err, f->path, "files", "an array");
-    m->files = calloc(count ? count : 1, sizeof *m->files);
-    if (!m->files)
-        return iron__no_memory(err, f->path);
+    IRON_TRY(IRON_NEW(&m->files, count, f->path, err));
     for (; m->file_count < count; m->file_count++) {
         fields one = {f->path, iron__json_at(files, m->file_count)};
 
@@ -511,9 +509,7 @@ static iron_status get_chunks(const fields *f, iron_manifest *m, iron_error *err
     IRON_TRY(get_whole(f, "chunk_tokens", IRON_MANIFEST_WHOLE_MAX, &m->chunk_tokens, err));
     if (!chunks || chunks->kind != IRON_JSON_ARRAY)
         return bad_field(err, f->path, "chunks", "an array");
-    m->chunks = calloc(count ? count : 1, sizeof *m->chunks);
-    if (!m->chunks)
-        return iron__no_memory(err, f->path);
+    IRON_TRY(IRON_NEW(&m->chunks, count, f->path, err));
     for (; m->chunk_count < count; m->chunk_count++) {
         const char *text = iron__json_get_text(iron__json_at(chunks, m->chunk_count));
 
@@ -577,14 +573,13 @@ static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *e
 static iron_status parse_manifest(const char *name, const char *text, size_t length,
                                   iron_manifest **out, iron_error *err) {
     const iron_allocator *allocator = iron__allocator_default();
-    iron_manifest *m = calloc(1, sizeof *m);
+    iron_manifest *m;
     fields f = {.path = name};
     iron_error why = {0};
     iron_status status;
 
     *out = NULL;
-    if (!m)
-        return iron__no_memory(err, name);
+    IRON_TRY(IRON_NEW(&m, 1, name, err));
     status = iron__json_parse(text, length, allocator, &f.object, &why);
     if (status != IRON_OK)
         iron__fail(err, status, why.native, "%.100s: %.130s", name, why.text);

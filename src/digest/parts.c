@@ -107,12 +107,10 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
     m->has_file_seals = true; /* unless a part has none */
     m->stats = iron__token_stats_neutral();
     m->chunk_count = (size_t)iron__manifest_chunks_of(0, m->tokens, m->chunk_tokens);
-    m->chunks = calloc(m->chunk_count ? m->chunk_count : 1, sizeof *m->chunks);
-    IRON_FAIL_IF(!m->chunks, err, IRON_E_NOMEM, "out of memory while joining parts");
+    IRON_TRY(IRON_NEW(&m->chunks, m->chunk_count, "joined parts", err));
     for (size_t k = 0; k < m->chunk_count; k++)
         m->chunks[k] = iron__chunk_empty();
-    m->files = calloc(like->file_count ? like->file_count : 1, sizeof *m->files);
-    IRON_FAIL_IF(!m->files, err, IRON_E_NOMEM, "out of memory while joining parts");
+    IRON_TRY(IRON_NEW(&m->files, like->file_count, "joined parts", err));
     for (; m->file_count < like->file_count; m->file_count++) {
         iron__manifest_entry *f = &m->files[m->file_count];
 
@@ -120,8 +118,8 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
         f->path = strdup(f->path);
         f->column = f->column ? strdup(f->column) : NULL;
         f->words = (iron__seal_words){0, 0, 0, 0};
-        IRON_FAIL_IF(!f->path || (like->files[m->file_count].column && !f->column), err,
-                     IRON_E_NOMEM, "out of memory while joining parts");
+        if (!f->path || (like->files[m->file_count].column && !f->column))
+            return iron__no_memory(err, "joined parts");
     }
     return IRON_OK;
 }
@@ -191,8 +189,7 @@ static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manife
     IRON_FAIL_IF(place != sorted[0]->stream_tokens, err, IRON_E_FORMAT,
                  "nothing covers positions %" PRIu64 " to %" PRIu64 ", the end of the stream",
                  place, sorted[0]->stream_tokens - 1);
-    m = calloc(1, sizeof *m);
-    IRON_FAIL_IF(!m, err, IRON_E_NOMEM, "out of memory while joining parts");
+    IRON_TRY(IRON_NEW(&m, 1, "joined parts", err));
     status = init_joined(sorted[0], m, err);
     if (status == IRON_OK)
         status = add_parts(m, sorted, count, err);
@@ -235,7 +232,8 @@ iron_status iron_manifest_merge(iron_manifest *const *parts, size_t count, iron_
         }
     }
     sorted = calloc(count, sizeof(void *));
-    IRON_FAIL_IF(!sorted, err, IRON_E_NOMEM, "out of memory while joining parts");
+    if (!sorted)
+        return iron__no_memory(err, "joined parts");
     memcpy(sorted, parts, count * sizeof(void *));
     status = join_sorted(sorted, count, out, err);
     free(sorted);

@@ -26,6 +26,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/number.h"
 #include "feed/split.h"
 #include "formats/format.h"
 #include "formats/source.h"
@@ -201,23 +202,10 @@ static iron_status scan_progress(const scan_job *scan, uint64_t done, iron_error
 }
 
 /* Marks: the mark of a chunk: its smallest window, by which content is found again elsewhere.
+ * docs/manifest.md defines windows, candidates and hashes. They are part of the format
+ * "iron.manifest/2", and of version 1; a change is a new version.
  *
- * This is part of the format "iron.manifest/2", and of version 1; a change is a new version.
- *
- *   A window is IRON_MARK_TOKENS (16) consecutive tokens t0 ... t15 of the stream. It belongs to
- *   the chunk in which it begins, and may reach into the next; at the stream's end it must be
- *   complete.
- *   It is a candidate if the top 7 bits of
- *       t0 * 0x9E3779B1 + t1 * 0x85EBCA77 + t2 * 0xC2B2AE3D + t3 * 0x27D4EB2F + 0x165667B1
- *   (32 bits, wrapping) are all 0: about one window in 128, whatever the tokens are like.
- *   Its hash is mix64(s) >> 1 with s = the sum over j = 0 ... 7 of
- *       (t[2j] + k[2j]) * (t[2j+1] + k[2j+1])
- *   (32-bit sums that wrap, 64-bit products, 64-bit wrapping sum); k[j] is the upper half of
- *   mix64((j + 1) * 0x9E3779B97F4A7C15); mix64 is the generator's.
- *   The mark is the smallest hash of the chunk's candidates, and of those that have it the first.
- *   A chunk without a candidate has no mark.
- *
- * So the mark of a chunk does not depend on how the chunk was cut into pieces. Four tokens decide
+ * The mark of a chunk does not depend on how the chunk was cut into pieces. Four tokens decide
  * whether a window is hashed, so that streams of bytes and streams in which one token is everywhere
  * have candidates too; the test is a loop that compilers vectorise: one loop without branches
  * computes the words of a block and whether a candidate is among them, and only then they are
@@ -307,8 +295,6 @@ static void marks_add(const iron__tokens_view *view, size_t begin, size_t window
 
 /* Pieces. */
 
-static size_t smaller(size_t a, uint64_t b) { return a < b ? a : (size_t)b; }
-
 /* The 1 ... 3 tokens of the stream's last quad; the seal pads them with zeros, statistics do
  * not. */
 static void add_last_quad(const scan_job *scan, const uint32_t *tokens, size_t count,
@@ -359,7 +345,7 @@ static iron__chunk scan_chunk_piece(const scan_job *scan, const piece *p, size_t
     size_t windows;
 
     for (size_t at = begin; at < end;) {
-        size_t count = smaller(end - at, BLOCK_TOKENS);
+        size_t count = iron__min_size(end - at, BLOCK_TOKENS);
         const uint32_t *tokens = iron__view_tokens(&p->view, at, &count, w->wide);
 
         add_tokens(scan, tokens, count, p->first + at, &w->words, &w->stats);
@@ -368,7 +354,7 @@ static iron__chunk scan_chunk_piece(const scan_job *scan, const piece *p, size_t
     }
     with_ahead.count += p->ahead;
     windows = with_ahead.count < IRON_MARK_TOKENS ? 0 : with_ahead.count - IRON_MARK_TOKENS + 1;
-    windows = smaller(windows, end);
+    windows = iron__min_size(windows, end);
     if (windows > begin)
         marks_add(&with_ahead, begin, windows - begin, offset, w->wide, &chunk);
     chunk.t = words.t;
@@ -426,7 +412,7 @@ typedef struct piece_rest {
 static size_t ahead_of(const piece_rest *r, size_t count) {
     bool has_ahead = r->scan->options.chunk_tokens || r->scan->files.words;
 
-    return has_ahead ? smaller(AHEAD_TOKENS, r->readable - count) : 0;
+    return has_ahead ? iron__min_size(AHEAD_TOKENS, r->readable - count) : 0;
 }
 
 static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iron_error *err) {
@@ -452,7 +438,7 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
                 &scan->manifest->chunks[position / chunk_tokens - scan->first / chunk_tokens];
             iron__chunk found;
 
-            end = begin + smaller(p.view.count - begin, chunk_tokens - offset);
+            end = begin + iron__min_size(p.view.count - begin, chunk_tokens - offset);
             found = scan_chunk_piece(scan, &p, begin, end, offset, r->w);
             if (end - begin == chunk_tokens) {
                 *chunk = found; /* no other piece has a part of it */
@@ -479,7 +465,7 @@ static iron_status add_mapped(void *context, const void *tokens, iron_error *err
     const char *next = tokens;
 
     while (r->count > 0) {
-        size_t some = smaller(buffer_tokens(r->scan->dtype), r->count);
+        size_t some = iron__min_size(buffer_tokens(r->scan->dtype), r->count);
 
         IRON_TRY(add_next(r, next, some, err));
         next += some * iron_dtype_bytes(r->scan->dtype);
@@ -491,7 +477,7 @@ static iron_status add_mapped(void *context, const void *tokens, iron_error *err
 static iron_status add_decoded(void *context, const void *tokens, iron_error *err) {
     piece_rest *r = context;
 
-    return add_next(r, tokens, smaller(buffer_tokens(r->scan->dtype), r->count), err);
+    return add_next(r, tokens, iron__min_size(buffer_tokens(r->scan->dtype), r->count), err);
 }
 
 static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_index,
@@ -501,7 +487,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
     piece_rest r = {.scan = all->scan,
                     .w = &all->each[index],
                     .first = all->first + offset,
-                    .count = smaller(all->piece_tokens, left),
+                    .count = iron__min_size(all->piece_tokens, left),
                     .readable = left + all->ahead};
     iron__bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
 
@@ -515,7 +501,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
      * buffer. */
     while (r.count > 0) {
         uint64_t first = r.scan->base + r.first;
-        size_t some = smaller(buffer_tokens(r.scan->dtype), r.count);
+        size_t some = iron__min_size(buffer_tokens(r.scan->dtype), r.count);
         bool is_used;
 
         IRON_TRY(iron__parallel_source_use(all->at, first, r.count + ahead_of(&r, r.count),
@@ -559,19 +545,15 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
     pieces = tokens / all->piece_tokens + 1;
     threads = pieces < all->scan->threads ? (uint32_t)pieces : all->scan->threads;
     IRON_TRY(iron__thread_pool_create(threads, memory, &all->pool, err));
-    all->each = iron__allocate(memory, threads, sizeof *all->each, "the sums of threads", err);
-    if (all->each && all->scan->has_bag)
-        all->cutters = iron__allocate(memory, threads, sizeof *all->cutters, "cutters", err);
-    if (!all->each || (all->scan->has_bag && !all->cutters))
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&all->each, memory, threads, "the sums of threads", err));
+    if (all->scan->has_bag)
+        IRON_TRY(IRON_ALLOCATE(&all->cutters, memory, threads, "cutters", err));
     for (uint32_t k = 0; k < threads; k++) {
         worker *w = &all->each[k];
 
         w->stats = iron__token_stats_neutral();
-        w->buffer = iron__allocate(memory, 1, buffer_bytes + WIDE_BYTES + SLACK_BYTES,
-                                   "a reading buffer", err);
-        if (!w->buffer)
-            return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&w->buffer, memory, buffer_bytes + WIDE_BYTES + SLACK_BYTES,
+                               "a reading buffer", err));
         w->wide = (uint32_t *)(void *)(w->buffer + buffer_bytes);
         if (!all->scan->has_bag)
             continue;
@@ -741,7 +723,7 @@ static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
         all->scan->files.known = next.files_known;
         all->tokens = now.tokens;
         all->count = now.count;
-        all->ahead = smaller(AHEAD_TOKENS, next.count);
+        all->ahead = iron__min_size(AHEAD_TOKENS, next.count);
         if (all->ahead > 0)
             memcpy(now.tokens + now.count * width, next.tokens, (size_t)all->ahead * width);
         IRON_TRY(workers_run(all, err));
@@ -938,8 +920,7 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
     size_t count = iron_source_file_count(s->source);
     uint64_t next_first = 0;
 
-    m->files = calloc(count ? count : 1, sizeof *m->files);
-    IRON_FAIL_IF(!m->files, err, IRON_E_NOMEM, "out of memory while listing files");
+    IRON_TRY(IRON_NEW(&m->files, count, "a list of files", err));
     for (size_t k = 0; k < count; k++) {
         iron__manifest_entry *f = &m->files[m->file_count++];
         iron_dtype dtype = iron__source_layout(s->source, k)->dtype;
@@ -950,8 +931,8 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
 
         f->path = strdup(iron_source_file(s->source, k));
         f->column = column ? strdup(column) : NULL;
-        IRON_FAIL_IF(!f->path || (column && !f->column), err, IRON_E_NOMEM,
-                     "out of memory while listing files");
+        if (!f->path || (column && !f->column))
+            return iron__no_memory(err, "a list of files");
         strncpy(f->format, iron_source_file_format(s->source, k), sizeof f->format - 1);
         snprintf(f->compression, sizeof f->compression, "%s", compression ? compression : "");
         f->dtype = dtype == IRON_DTYPE_NONE ? s->dtype : dtype;
@@ -1036,8 +1017,7 @@ iron_status iron__scan(iron_source *source, iron__scan_what what, uint64_t base,
                  "manifests, parts and bags are made on the CPU; omit --backend %s", o->backend);
     IRON_TRY(set_range(&s, is_whole, err));
     IRON_TRY(check_chunk_count(&s, err));
-    s.manifest = calloc(1, sizeof *s.manifest);
-    IRON_FAIL_IF(!s.manifest, err, IRON_E_NOMEM, "out of memory for a manifest");
+    IRON_TRY(IRON_NEW(&s.manifest, 1, "a manifest", err));
     range = (iron__bag_range){s.first, s.count, o->part};
     pthread_mutex_init(&s.mutex, NULL);
     if (s.has_bag)

@@ -13,6 +13,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/number.h"
 #include "feed/ring.h"
 #include "formats/format.h"
 #include "formats/source.h"
@@ -324,9 +325,7 @@ static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint
                  "a histogram of a vocabulary of %" PRIu64
                  " would take more than 512 MiB; the limit is 67108864: omit --hist",
                  rule->vocab);
-    s = iron__allocate(memory, 1, sizeof *s, "statistics", err);
-    if (!s)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&s, memory, 1, "statistics", err));
     s->rule = *rule;
     s->range = range_at(first);
     if (rule->eos != IRON_COUNT_UNKNOWN)
@@ -679,8 +678,7 @@ static iron_status process_piece(void *context, uint32_t index, uint64_t piece_i
     if (!all->at)
         view = iron__view_rest(&round, begin);
     view.count = all->count - begin;
-    if (view.count > PIECE_TOKENS)
-        view.count = PIECE_TOKENS;
+    view.count = iron__min_size(view.count, PIECE_TOKENS);
     if (all->at)
         IRON_TRY(iron__parallel_source_read(all->at, position, w->buffer, view.count, stop, err));
     /* a pipe has no places to report, and its position belongs to the reader */
@@ -738,11 +736,10 @@ static iron_status make_worker(worker **out, const workers *all, bool reads_file
                                iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     size_t vocab = (size_t)all->stat->rule.vocab;
-    worker *w = iron__allocate(memory, 1, sizeof *w, "a thread's statistics", err);
+    worker *w;
 
-    *out = w;
-    if (!w)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(out, memory, 1, "a thread's statistics", err));
+    w = *out;
     if (reads_files) {
         w->buffer = iron__allocate(memory, PIECE_TOKENS, iron_dtype_bytes(all->dtype),
                                    "a reading buffer", err);
@@ -750,9 +747,7 @@ static iron_status make_worker(worker **out, const workers *all, bool reads_file
             return IRON_E_NOMEM;
     }
     if (all->stat->histogram) {
-        w->counters = iron__allocate(memory, 2 * vocab, sizeof(uint32_t), "a histogram", err);
-        if (!w->counters)
-            return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&w->counters, memory, 2 * vocab, "a histogram", err));
         w->histogram[0] = w->counters;
         w->histogram[1] = w->counters + vocab;
     }
@@ -773,15 +768,11 @@ static iron_status workers_init(workers *all, uint32_t threads, bool reads_files
     count = count < pieces ? count : (size_t)pieces;
     count = all->stat->histogram && histograms < count ? (size_t)histograms : count;
     all->piece_capacity = count * ROUND_PIECES;
-    if (all->piece_capacity > ROUND_PIECES_MAX)
-        all->piece_capacity = ROUND_PIECES_MAX;
+    all->piece_capacity = iron__min_size(all->piece_capacity, ROUND_PIECES_MAX);
     if (all->piece_capacity < SLOT_BYTES / PIECE_TOKENS)
         all->piece_capacity = SLOT_BYTES / PIECE_TOKENS; /* a slot of 8-bit tokens */
     IRON_TRY(iron__thread_pool_create((uint32_t)count, memory, &all->pool, err));
-    all->pieces =
-        iron__allocate(memory, all->piece_capacity, sizeof *all->pieces, "a round's pieces", err);
-    if (!all->pieces)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&all->pieces, memory, all->piece_capacity, "a round's pieces", err));
     all->each = iron__allocate(memory, count, sizeof(worker *), "a list of threads", err);
     if (!all->each)
         return IRON_E_NOMEM;
@@ -834,8 +825,7 @@ static iron_status stat_slots(workers *all, iron__ring *ring, iron_error *err) {
         IRON_TRY(iron__ring_next(ring, &slot, &count, err));
         if (count == 0)
             break;
-        if (count > wanted - all->done)
-            count = (size_t)(wanted - all->done);
+        count = iron__min_size(count, wanted - all->done);
         all->tokens = iron__ring_slot(ring, slot);
         IRON_TRY(run_round(all, count, err));
         iron__ring_free(ring);

@@ -22,6 +22,7 @@
  * buffer of each thread, so that they stay in the first-level cache.
  */
 #include "core/cpu.h"
+#include "core/number.h"
 #include "engine/engine.h"
 #include "feed/stored.h"
 #include "ops/tokens/tokens.h"
@@ -63,24 +64,20 @@ struct iron__cpu_state {
 
 static iron_status cpu_create(iron_engine *e, iron_error *err) {
     const iron_allocator *a = e->allocator;
-    iron__cpu_state *c = iron__allocate(a, 1, sizeof *c, "the CPU backend", err);
+    iron__cpu_state *c;
     bool is_per_node = e->choice.variant->per_node;
 
-    if (!c)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&c, a, 1, "the CPU backend", err));
     e->cpu = c;
     c->divisor = iron__divisor_make((uint32_t)e->config.vocab);
-    c->queue = iron__allocate(a, IRON_QUEUE_BATCHES, sizeof *c->queue, "the batch queue", err);
-    c->runs = iron__allocate(a, RUNS_MAX, sizeof *c->runs, "the runs of a feed", err);
+    IRON_TRY(IRON_ALLOCATE(&c->queue, a, IRON_QUEUE_BATCHES, "the batch queue", err));
+    IRON_TRY(IRON_ALLOCATE(&c->runs, a, RUNS_MAX, "the runs of a feed", err));
     if (e->config.with_seal)
-        c->seal_runs = iron__allocate(a, RUNS_MAX, sizeof *c->seal_runs, "seal words", err);
+        IRON_TRY(IRON_ALLOCATE(&c->seal_runs, a, RUNS_MAX, "seal words", err));
     if (is_per_node) {
-        c->node_xors = iron__allocate(a, e->nodes.count, sizeof(uint32_t), "XORs of nodes", err);
-        c->node_sums = iron__allocate(a, e->nodes.count, sizeof(uint64_t), "sums of nodes", err);
+        IRON_TRY(IRON_ALLOCATE(&c->node_xors, a, e->nodes.count, "XORs of nodes", err));
+        IRON_TRY(IRON_ALLOCATE(&c->node_sums, a, e->nodes.count, "sums of nodes", err));
     }
-    if (!c->queue || !c->runs || (e->config.with_seal && !c->seal_runs) ||
-        (is_per_node && (!c->node_xors || !c->node_sums)))
-        return IRON_E_NOMEM;
     e->config.backend = "cpu";
     e->config.mode = e->choice.variant->mode;
     e->config.memory = "pageable";
@@ -287,8 +284,7 @@ static size_t feed_span(iron_engine *e, iron__tokens_view view) {
     m.s.sums = e->cpu->runs;
     /* batches shorter than RUN_TOKENS are one run each, several per task */
     m.s.task_runs = RUN_TOKENS / m.s.run;
-    if (m.s.task_runs > RUNS_MAX / TASKS_MIN)
-        m.s.task_runs = RUNS_MAX / TASKS_MIN;
+    m.s.task_runs = iron__min_size(m.s.task_runs, RUNS_MAX / TASKS_MIN);
     iron__thread_pool_run(e->pool, reduce_task, &m, (m.s.runs + m.s.task_runs - 1) / m.s.task_runs);
     merge_runs(&m.s);
     return m.s.count;
@@ -319,8 +315,7 @@ static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
     uint64_t left = e->config.batch - e->open.count;
     node_work w = {e, {NULL, view.count, next_position(e), &e->cpu->divisor, NULL}};
 
-    if (w.run.count > left)
-        w.run.count = (size_t)left;
+    w.run.count = iron__min_size(w.run.count, left);
     w.run.tokens = iron__view_tokens(&view, 0, &w.run.count, wide);
     if (e->outside.is_on) {
         view.count = w.run.count;
@@ -372,8 +367,7 @@ static size_t seal_few(iron_engine *e, iron__tokens_view view, size_t count) {
     uint32_t wide[IRON_WIDEN_TOKENS];
     const uint32_t *tokens;
 
-    if (count > view.count)
-        count = view.count;
+    count = iron__min_size(count, view.count);
     tokens = iron__view_tokens(&view, 0, &count, wide);
     iron__seal_feed(&e->seal, tokens, count);
     return count;
@@ -470,8 +464,7 @@ static iron_status take_piece(void *context, uint32_t worker, uint64_t piece,
     file_piece p = {f, first, first + f->s.task_runs, {0, 0, 0, 0}};
     iron__parallel_source *files = f->tokens->files;
 
-    if (p.end > f->s.runs)
-        p.end = f->s.runs;
+    p.end = iron__min_size(p.end, f->s.runs);
     while (p.run < p.end) {
         size_t begin = run_begin(&f->s, p.run), next = next_step(&p);
         size_t all = run_begin(&f->s, p.end) - begin + ahead_of(f, p.end);

@@ -141,9 +141,7 @@ static iron_status gpu_feed(iron_engine *e, const iron__tokens_view *tokens, iro
     iron_status status = IRON_OK;
 
     if (closing > 0) {
-        batches = iron__allocate(e->allocator, closing, sizeof *batches, "closed batches", err);
-        if (!batches)
-            return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&batches, e->allocator, closing, "closed batches", err));
         status = gpu_sync(e, err);
         before = e->closed;
     }

@@ -11,7 +11,6 @@
 #include "core/fail.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 void iron_config_init_sized(iron_config *config, size_t struct_size) {
@@ -86,9 +85,7 @@ iron_status iron__engine_create_sharing(const iron_config *config, uint32_t shar
     *out = NULL;
     IRON_TRY(iron__config_check(config, err));
     allocator = config->allocator ? config->allocator : iron__allocator_default();
-    e = iron__allocate(allocator, 1, sizeof *e, "an engine", err);
-    if (!e)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&e, allocator, 1, "an engine", err));
     e->config = *config;
     e->allocator = allocator;
     e->sharers = sharers;

@@ -15,6 +15,7 @@
  * Otherwise a slot is free again as soon as it was fed.
  */
 #include "core/fail.h"
+#include "core/number.h"
 #include "engine/engine.h"
 #include "feed/stored.h"
 #include "formats/source.h"
@@ -35,26 +36,22 @@
 
 typedef struct range_check {
     const iron__tokens_view *view;
-    _Atomic size_t first_bad; /* lowest task that found a token out of range, or SIZE_MAX */
+    _Atomic uint64_t first_bad; /* lowest task that found a token out of range, or SIZE_MAX */
 } range_check;
 
 static iron__tokens_view checked_piece(const iron__tokens_view *view, size_t task) {
     iron__tokens_view piece = iron__view_rest(view, task * CHECK_TOKENS);
 
-    if (piece.count > CHECK_TOKENS)
-        piece.count = CHECK_TOKENS;
+    piece.count = iron__min_size(piece.count, CHECK_TOKENS);
     return piece;
 }
 
 static void check_piece(void *context, size_t task) {
     range_check *c = context;
     iron__tokens_view piece = checked_piece(c->view, task);
-    size_t lowest = atomic_load(&c->first_bad);
 
-    if (task > lowest || iron__view_first_bad(&piece) == piece.count)
-        return;
-    while (task < lowest && !atomic_compare_exchange_weak(&c->first_bad, &lowest, task))
-        ;
+    if (task < atomic_load(&c->first_bad) && iron__view_first_bad(&piece) < piece.count)
+        iron__lower(&c->first_bad, task);
 }
 
 /* Fails with the first token outside 0 ... 2^32-1; only i32 and i64 can hold one. The first token
@@ -71,7 +68,7 @@ static iron_status check_values(const iron_engine *e, const iron__tokens_view *v
                           (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
     if (c.first_bad == SIZE_MAX)
         return IRON_OK;
-    piece = checked_piece(view, c.first_bad);
+    piece = checked_piece(view, (size_t)c.first_bad);
     return iron__view_check(&piece, position + c.first_bad * CHECK_TOKENS, err);
 }
 

@@ -19,9 +19,6 @@
 #include "engine/engine.h"
 #include "feed/split.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 /* Shorter ranges are fed sooner than threads are started and results are fetched. */
 #define RANGE_TOKENS_MIN (UINT64_C(1) << 18)
 /* Records are 8 bytes per batch: 4 MiB per member. A longer feed is shared out several times. */
@@ -166,10 +163,8 @@ iron_status iron__members_feed(iron_engine *e, iron__range_feed feed, void *inpu
                 continue;
             iron__release(e->allocator, m->record);
             m->capacity = 0;
-            m->record = iron__allocate(e->allocator, (size_t)r.batches, sizeof *m->record,
-                                       "batches of a device", err);
-            if (!m->record)
-                return IRON_E_NOMEM;
+            IRON_TRY(IRON_ALLOCATE(&m->record, e->allocator, (size_t)r.batches,
+                                   "batches of a device", err));
             m->capacity = (size_t)r.batches;
         }
         split.before = r.first;

@@ -333,9 +333,9 @@ static iron_status create_engine(const char *name, const state_header *h, const 
                  "%.80s is refused: a lattice of %u points", name, h->lattice_count);
     if (run)
         IRON_TRY(iron__config_check(run, err));
-    if (iron__config_check(&config, &inner) != IRON_OK ||
-        iron__lattice_check(h->lattice, h->lattice_count, &inner) != IRON_OK)
-        return iron__fail(err, IRON_E_FORMAT, 0, "%.80s is refused: %.140s", name, inner.text);
+    IRON_FAIL_IF(iron__config_check(&config, &inner) != IRON_OK ||
+                     iron__lattice_check(h->lattice, h->lattice_count, &inner) != IRON_OK,
+                 err, IRON_E_FORMAT, "%.80s is refused: %.140s", name, inner.text);
     IRON_TRY(iron_engine_create(&config, out, err));
     set_totals(*out, h, arrays);
     (*out)->mark =

@@ -89,12 +89,11 @@ static iron_status build(iron__gpu_feed *f, const iron__gpu_feed_config *c, iron
 iron_status iron__gpu_feed_create(const iron__gpu_feed_config *config, iron__gpu_feed **out,
                                   iron_error *err) {
     const iron_allocator *a = config->tokens.allocator;
-    iron__gpu_feed *f = iron__allocate(a, 1, sizeof *f, "a GPU feed", err);
+    iron__gpu_feed *f;
     iron_status status;
 
     *out = NULL;
-    if (!f)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&f, a, 1, "a GPU feed", err));
     f->allocator = a;
     f->pool = config->pool;
     f->batch = config->tokens.batch;
@@ -373,12 +372,11 @@ static iron_status send_all(iron__gpu_feed *f, const iron__tokens_view *view, ir
 
 iron_status iron__gpu_feed_pinned_alloc(iron__gpu_feed *f, size_t bytes, void **out,
                                         iron_error *err) {
-    iron__pinned_block *b = iron__allocate(f->allocator, 1, sizeof *b, "page-locked memory", err);
+    iron__pinned_block *b;
     iron_status status;
 
     *out = NULL;
-    if (!b)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&b, f->allocator, 1, "page-locked memory", err));
     status = iron__gpu_buffer_create(f->device, IRON_GPU_MEMORY_PINNED, bytes, &b->buffer, err);
     if (status != IRON_OK) {
         iron__release(f->allocator, b);

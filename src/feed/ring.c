@@ -216,9 +216,7 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
     IRON_FAIL_IF(options->shape.slot_bytes < width, err, IRON_E_ARG,
                  "slots of %zu bytes; they must hold a token of %zu", options->shape.slot_bytes,
                  width);
-    r = iron__allocate(options->allocator, 1, sizeof *r, "a ring of slots", err);
-    if (!r)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&r, options->allocator, 1, "a ring of slots", err));
     r->allocator = options->allocator;
     r->source = options->source;
     r->width = width;

@@ -27,7 +27,6 @@
 #include "formats/format.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -427,12 +426,6 @@ static bool read_column(flat *f, const flat_table *field, column *out) {
     return !f->is_bad;
 }
 
-static int compare_dictionaries(const void *a, const void *b) {
-    uint64_t x = ((const dictionary_type *)a)->id, y = ((const dictionary_type *)b)->id;
-
-    return (x > y) - (x < y);
-}
-
 /* Reads the schema into *s, which is to be cleared also on failure. */
 static void read_fields(flat *f, const flat_table *table, schema *s) {
     size_t count, vector = flat_vector(f, table, SCHEMA_FIELDS, 4, &count);
@@ -462,7 +455,7 @@ static void read_fields(flat *f, const flat_table *table, schema *s) {
     for (size_t k = 0; k < s->count; k++)
         s->details[k].all = s->all;
     if (s->dictionary_count > 0)
-        qsort(s->dictionaries, s->dictionary_count, sizeof *s->dictionaries, compare_dictionaries);
+        qsort(s->dictionaries, s->dictionary_count, sizeof *s->dictionaries, iron__by_first_number);
     for (size_t k = 1; k < s->dictionary_count; k++) /* columns may share a dictionary */
         f->is_bad |= s->dictionaries[k].id == s->dictionaries[k - 1].id &&
                      memcmp(&s->dictionaries[k].values, &s->dictionaries[k - 1].values,
@@ -535,9 +528,8 @@ static iron_status reserve(const reader *r, unsigned char **data, size_t *capaci
     if (bytes > IRON_TABLE_PART_BYTES_MAX)
         return too_large(r, "a buffer", bytes, err);
     more = realloc(*data, bytes ? (size_t)bytes : 1);
-    if (!more)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM,
-                          "out of memory for %" PRIu64 " bytes of %.100s", bytes, r->name);
+    IRON_FAIL_IF(!more, err, IRON_E_NOMEM, "out of memory for %" PRIu64 " bytes of %.100s", bytes,
+                 r->name);
     *data = more;
     *capacity = (size_t)bytes;
     return IRON_OK;
@@ -1290,7 +1282,7 @@ static iron_status read_dictionary(const arrow *a, const reader *r, message *m, 
 
     if (a->schema.dictionary_count > 0)
         type = bsearch(&key, a->schema.dictionaries, a->schema.dictionary_count, sizeof key,
-                       compare_dictionaries);
+                       iron__by_first_number);
     *is_delta = flat_bool(&m->flat, &m->table, DICTIONARY_IS_DELTA);
     *is_column = a->column.has_dictionary && id == a->column.dictionary;
     if (!type || !data.at)

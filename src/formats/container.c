@@ -14,10 +14,8 @@
  *
  * To recognise another container, write its test and add a row to the table.
  */
-#include "core/fail.h"
 #include "formats/format.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The beginning of a file; reads elsewhere in it are rare and go through far_bytes. */

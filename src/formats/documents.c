@@ -10,6 +10,7 @@
 #include <iron/iron_digest.h>
 
 #include "core/fail.h"
+#include "core/memory.h"
 #include "formats/format.h"
 #include "formats/source.h"
 
@@ -105,9 +106,7 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
     /* the rows of a pipe are known only when it is read */
     if (!layout || iron__source_cut(source, index) == IRON_CUT_NONE || layout->stream)
         return IRON_OK;
-    d = calloc(1, sizeof *d);
-    if (!d)
-        return iron__no_memory(err, "an index");
+    IRON_TRY(IRON_NEW(&d, 1, "an index", err));
     d->tokens = iron_source_file_tokens(source, index);
     d->width = iron_dtype_bytes(iron_source_dtype(source));
     d->is_megatron = strcmp(iron_source_file_format(source, index), "megatron") == 0;

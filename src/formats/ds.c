@@ -17,19 +17,12 @@
 
 #define METADATA_MAX 4096u
 
-static bool is_there(const char *path, const char *suffix) {
-    char *beside = iron__path_beside(path, 0, suffix);
-    bool found = beside && iron__path_is_there(beside);
-
-    free(beside);
-    return found;
-}
-
 static bool recognise(const iron__candidate *c) {
     const char *path = c->file->path;
 
     return !iron__input_is_pipe(c->file) && iron__path_ends(path, ".ds") &&
-           (is_there(path, ".index") || is_there(path, ".metadata"));
+           (iron__path_has_beside(path, 0, ".index") ||
+            iron__path_has_beside(path, 0, ".metadata"));
 }
 
 static iron_status parse_metadata(const char *path, const char *text, iron__format_layout *layout,

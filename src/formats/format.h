@@ -19,9 +19,7 @@
 
 #include <iron/iron.h>
 
-#include <stdatomic.h>
 #include <stdbool.h>
-#include <string.h>
 
 /* Formats (format.c). */
 
@@ -197,8 +195,9 @@ bool iron__path_ends(const char *path, const char *suffix);
  * of memory. */
 char *iron__path_beside(const char *path, size_t cut, const char *suffix);
 
-/* Whether a regular file, or a remote object, exists. */
+/* Whether a regular file, or a remote object, exists; and whether one beside a path does. */
 bool iron__path_is_there(const char *path);
+bool iron__path_has_beside(const char *path, size_t cut, const char *suffix);
 
 /* Whether P.idx exists beside P.bin. If P.bin is not recognised as Megatron's, P.idx is damaged or
  * something else. */

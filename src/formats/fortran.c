@@ -22,13 +22,8 @@
 #endif
 #define COLUMN_BYTES ((size_t)1 << 20) /* of several columns, if the tile has all rows */
 
-typedef struct array {
-    uint64_t data_offset, tokens;
-    size_t width;
-    bool is_swapped;
-    unsigned dimensions;
-    uint64_t shape[IRON_DIMENSIONS_MAX];
-} array;
+/* The table's state is a copy of the layout, which owns both the table and the shape. */
+typedef iron__format_layout array;
 
 /* The tokens of a row: all with the same first index. */
 static uint64_t row_tokens(const array *a) { return a->tokens / a->shape[0]; }
@@ -50,7 +45,7 @@ uint64_t iron__fortran_place(const iron__format_layout *l, uint64_t token) {
 static iron_status fill(const array *a, const iron__input *in, uint64_t row, size_t rows,
                         unsigned char *to, unsigned char *piece, iron_error *err) {
     uint64_t index[IRON_DIMENSIONS_MAX] = {0}, stride[IRON_DIMENSIONS_MAX], column = 0;
-    size_t part = rows * a->width;
+    size_t width = iron_dtype_bytes(a->dtype), part = rows * width;
     uint64_t columns = row_tokens(a), place = 0;
 
     /* a step of index d moves so many tokens within a row */
@@ -62,13 +57,13 @@ static iron_status fill(const array *a, const iron__input *in, uint64_t row, siz
         size_t some = rows == a->shape[0] && part < COLUMN_BYTES ? COLUMN_BYTES / part : 1;
 
         some = some < columns - column ? some : (size_t)(columns - column);
-        IRON_TRY(iron__input_read_at(in, a->data_offset + (column * a->shape[0] + row) * a->width,
+        IRON_TRY(iron__input_read_at(in, a->data_offset + (column * a->shape[0] + row) * width,
                                      piece, some * part, err));
         for (size_t k = 0; k < some; k++) {
             /* one column of the tile: an element for each of its rows */
             for (size_t r = 0; r < rows; r++)
-                memcpy(to + ((size_t)columns * r + place) * a->width,
-                       piece + k * part + r * a->width, a->width);
+                memcpy(to + ((size_t)columns * r + place) * width, piece + k * part + r * width,
+                       width);
             for (unsigned d = 1; d < a->dimensions; d++) {
                 place += stride[d];
                 if (++index[d] < a->shape[d])
@@ -87,7 +82,8 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     const array *a = t->state;
     uint64_t row = t->blocks[index].first / row_tokens(a);
     size_t rows = (size_t)(iron__table_block_tokens(t, index) / row_tokens(a));
-    size_t part = rows * a->width, bytes = part * (size_t)row_tokens(a);
+    size_t width = iron_dtype_bytes(a->dtype), part = rows * width;
+    size_t bytes = part * (size_t)row_tokens(a);
     unsigned char *piece;
     iron_status status;
 
@@ -100,7 +96,7 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     status = fill(a, in, row, rows, out->data, piece, err);
     free(piece);
     if (a->is_swapped)
-        iron__swap_bytes(out->data, bytes / a->width, a->width);
+        iron__swap_bytes(out->data, bytes / width, width);
     out->bytes = bytes;
     return status;
 }
@@ -109,21 +105,15 @@ static const iron__table_kind kind = {decode, free, NULL};
 
 iron_status iron__fortran_table(iron__format_layout *l, const char *name, iron_error *err) {
     size_t width = iron_dtype_bytes(l->dtype);
-    uint64_t row = l->tokens / l->shape[0];
-    array *a;
+    uint64_t row = row_tokens(l);
+    array own = *l;
 
     IRON_FAIL_IF(row > TILE_BYTES / width, err, IRON_E_UNSUPPORTED,
                  "%.80s: an array in Fortran order with %" PRIu64 " bytes for each first index, at "
                  "most %zu can be read; save it with numpy.ascontiguousarray",
                  name, row * width, TILE_BYTES);
-    IRON_TRY(iron__table_create(&kind, sizeof *a, &l->table, err));
-    a = l->table->state;
-    a->data_offset = l->data_offset;
-    a->tokens = l->tokens;
-    a->width = width;
-    a->is_swapped = l->is_swapped;
-    a->dimensions = l->dimensions;
-    memcpy(a->shape, l->shape, l->dimensions * sizeof *l->shape);
+    IRON_TRY(iron__table_create(&kind, sizeof own, &l->table, err));
+    memcpy(l->table->state, &own, sizeof own);
     l->table->dtype = l->dtype;
     l->table->tokens = l->tokens;
     row *= TILE_BYTES / (row * width);

@@ -142,9 +142,7 @@ static iron_status parse_index(iron__mds_index *index, const char *text, size_t 
                    "%.100s is not the index of an MDS dataset: it has no list of shards",
                    index->path);
     count = iron__json_length(index->shards);
-    index->names = calloc(2 * count + 1, sizeof *index->names);
-    if (!index->names)
-        return iron__no_memory(err, index->path);
+    IRON_TRY(IRON_NEW(&index->names, 2 * count + 1, index->path, err));
     for (size_t k = 0; k < count; k++) {
         const iron__json *shard = iron__json_at(index->shards, k);
         const char *raw = iron__mds_basename(shard, "raw_data");

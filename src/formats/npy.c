@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAGIC        "\x93NUMPY"
 #define MAGIC_BYTES  6u
@@ -212,8 +211,8 @@ static iron_status parse_activations(const char *path, const unsigned char *data
     iron_error inner;
     size_t width;
 
-    if (iron__npy_parse(data, bytes, &h, &inner) != IRON_OK)
-        return iron__fail(err, IRON_E_FORMAT, 0, "%.80s: %.120s", path, inner.text);
+    IRON_FAIL_IF(iron__npy_parse(data, bytes, &h, &inner) != IRON_OK, err, IRON_E_FORMAT,
+                 "%.80s: %.120s", path, inner.text);
     width = strcmp(h.descr, "<f4") == 0 ? 4 : strcmp(h.descr, "<f8") == 0 ? 8 : 0;
     IRON_FAIL_IF(width == 0, err, IRON_E_FORMAT, "%.80s holds %s; activations must be <f4 or <f8",
                  path, h.descr);

@@ -36,6 +36,7 @@
 #include "core/array.h"
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "formats/format.h"
 #include "io/remote.h"
 
@@ -266,8 +267,7 @@ static size_t read_aligned(const direct_file *file, uint64_t at, void *to, size_
 
     if (at % BLOCK != 0 || (uintptr_t)to % BLOCK != 0 || bytes == 0)
         return 0;
-    if (bytes > file->bytes - at)
-        bytes = (size_t)(file->bytes - at);
+    bytes = iron__min_size(bytes, file->bytes - at);
     return read_blocks(file, at, to, bytes);
 }
 
@@ -282,8 +282,7 @@ static size_t read_buffered(direct_buffers *b, const direct_file *file, uint64_t
         return 0;
     if (want < BUFFER_BYTES - lead)
         bytes = (lead + want + BLOCK - 1) / BLOCK * BLOCK;
-    if (bytes > file->bytes - begin)
-        bytes = (size_t)(file->bytes - begin);
+    bytes = iron__min_size(bytes, file->bytes - begin);
     got = read_blocks(file, begin, buffer, bytes);
     got = got > lead ? got - lead : 0;
     got = got < want ? got : want;
@@ -562,12 +561,11 @@ static void open_files_release(open_files *t, size_t index) {
 
 iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
                                        iron__parallel_source **out, iron_error *err) {
-    iron__parallel_source *p = iron__allocate(allocator, 1, sizeof *p, "a file reader", err);
+    iron__parallel_source *p;
     open_files *files;
 
     *out = NULL;
-    if (!p)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&p, allocator, 1, "a file reader", err));
     files = &p->files;
     p->source = files->source = source;
     p->allocator = allocator;

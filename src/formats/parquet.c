@@ -26,7 +26,6 @@
 #include "io/checksum.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -448,9 +447,8 @@ static iron_status read_schema(file_footer *f, iron_error *err) {
 
     if (count > 0)
         f->elements = calloc(count, sizeof *f->elements);
-    if (count > 0 && !f->elements)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a schema of %zu elements",
-                          count);
+    IRON_FAIL_IF(count > 0 && !f->elements, err, IRON_E_NOMEM,
+                 "out of memory for a schema of %zu elements", count);
     for (size_t k = 0; k < count && !t.fault; k++) {
         schema_element *e = &f->elements[k];
 
@@ -1619,9 +1617,7 @@ static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err
     if (bytes <= b->room && b->data)
         return IRON_OK;
     data = malloc(room + SLACK);
-    if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a page of %zu bytes",
-                          bytes);
+    IRON_FAIL_IF(!data, err, IRON_E_NOMEM, "out of memory for a page of %zu bytes", bytes);
     if (kept > 0)
         memcpy(data, b->data, kept);
     free(b->data);
@@ -1657,13 +1653,10 @@ static iron_status fetch(reader *r, uint64_t at, size_t need, size_t want,
     return IRON_OK;
 }
 
-static iron_status fail_page(const reader *r, const page_header *p, iron_status status,
-                             iron_error *err, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
-
 /* Fails with a sentence that begins with the page. */
-static iron_status fail_page(const reader *r, const page_header *p, iron_status status,
-                             iron_error *err, const char *format, ...) {
+static __attribute__((format(printf, 5, 6))) iron_status
+fail_page(const reader *r, const page_header *p, iron_status status, iron_error *err,
+          const char *format, ...) {
     char rest[200];
     va_list list;
 
@@ -2302,9 +2295,7 @@ static iron_status read_footer(const iron__candidate *c, file_footer *f, iron_er
     f->at = bytes - TAIL_BYTES - length;
     f->bytes = (size_t)length;
     f->data = malloc(f->bytes + 1);
-    if (!f->data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a footer of %zu bytes",
-                          f->bytes);
+    IRON_FAIL_IF(!f->data, err, IRON_E_NOMEM, "out of memory for a footer of %zu bytes", f->bytes);
     return iron__input_read_at(c->file, f->at, f->data, f->bytes, err);
 }
 

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -47,12 +46,16 @@ bool iron__path_is_there(const char *path) {
     return !strchr(path, '?') && iron__input_identify(path, &identity, NULL) == IRON_OK;
 }
 
-bool iron__path_has_idx(const char *path) {
-    char *beside = iron__path_ends(path, ".bin") ? iron__path_beside(path, 4, ".idx") : NULL;
+bool iron__path_has_beside(const char *path, size_t cut, const char *suffix) {
+    char *beside = iron__path_beside(path, cut, suffix);
     bool is_there = beside && iron__path_is_there(beside);
 
     free(beside);
     return is_there;
+}
+
+bool iron__path_has_idx(const char *path) {
+    return iron__path_ends(path, ".bin") && iron__path_has_beside(path, 4, ".idx");
 }
 
 /* The kind of sidecar that a path names, or KIND_COUNT, and its main file, which may be missing.

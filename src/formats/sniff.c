@@ -23,7 +23,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The sample is 64 KiB each from the beginning, the middle and the end, so that padding or an
  * unusual tail shows. */

@@ -23,6 +23,7 @@
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/memory.h"
 #include "formats/format.h"
 #include "io/remote.h"
 
@@ -223,9 +224,7 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
             s->tokens += s->layouts[k].tokens;
     }
     /* the blocks of all files */
-    s->bases = calloc(s->files.count + 1, sizeof *s->bases);
-    if (!s->bases)
-        return iron__no_memory(err, "a list of files");
+    IRON_TRY(IRON_NEW(&s->bases, s->files.count + 1, "a list of files", err));
     for (size_t k = 0; k < s->files.count; k++) {
         const iron__format_layout *l = &s->layouts[k];
 
@@ -254,16 +253,13 @@ iron_status iron_source_open(const iron_source_options *options, iron_source **o
 
     *out = NULL;
     IRON_TRY(iron__source_options_check(options, err));
-    s = calloc(1, sizeof *s);
-    if (!s)
-        return iron__no_memory(err, "an input");
+    IRON_TRY(IRON_NEW(&s, 1, "an input", err));
     status = open_files(s, options, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = s;
+    else
         iron_source_close(s);
-        return status;
-    }
-    *out = s;
-    return IRON_OK;
+    return status;
 }
 
 void iron_source_close(iron_source *source) {

@@ -22,7 +22,6 @@
 
 #include <iron/iron.h>
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #define IRON_TABLE_BLOCK_TOKENS ((uint64_t)1 << 20)

@@ -311,9 +311,11 @@ iron_status iron__gpu_cache_reserve(iron__gpu_device *device, uint64_t bytes, ir
     return IRON_OK;
 }
 
-/* Allocates zeroed memory for an object and enters the device. */
-static iron_status new_object(iron__gpu_device *device, size_t bytes, const char *what, void **out,
+/* Allocates zeroed memory for an object, to which the pointer at `to` points then, and enters the
+ * device. */
+static iron_status new_object(iron__gpu_device *device, size_t bytes, const char *what, void *to,
                               iron_error *err) {
+    iron__array *out = to;
     iron_status status;
 
     *out = NULL;
@@ -335,11 +337,9 @@ iron_status iron__gpu_program_load(iron__gpu_device *device, const iron__gpu_ima
                                    iron__gpu_program **out, iron_error *err) {
     iron__gpu_program *program;
     iron_status status;
-    void *object;
 
     *out = NULL;
-    IRON_TRY(new_object(device, sizeof *program, "a program", &object, err));
-    program = object;
+    IRON_TRY(new_object(device, sizeof *program, "a program", &program, err));
     *program = (iron__gpu_program){.device = device, .name = image->name};
     status = leave(device, device->ops->program->load(program, image, err), err);
     if (status == IRON_OK)
@@ -377,7 +377,6 @@ iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *p
     size_t bytes = device->ops->program->kernel_bytes, name_bytes = strlen(name) + 1;
     iron__gpu_kernel *kernel = program->kernels;
     iron_status status;
-    void *object;
 
     *out = NULL;
     IRON_TRY(iron__gpu_device_check(device, err));
@@ -386,9 +385,8 @@ iron_status iron__gpu_kernel_find(iron__gpu_device *device, iron__gpu_program *p
     *out = kernel;
     if (kernel)
         return IRON_OK;
-    IRON_TRY(new_object(device, bytes + name_bytes, "a kernel", &object, err));
-    kernel = object;
-    kernel->name = memcpy((char *)object + bytes, name, name_bytes);
+    IRON_TRY(new_object(device, bytes + name_bytes, "a kernel", &kernel, err));
+    kernel->name = memcpy((char *)kernel + bytes, name, name_bytes);
     status = leave(device, device->ops->program->kernel_find(program, kernel, err), err);
     if (status != IRON_OK) {
         release_kernel(program, kernel);
@@ -467,11 +465,7 @@ iron_status iron__gpu_run(iron__gpu_queue *queue, const iron__gpu_launch *launch
 
 static iron_status new_buffer(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                               iron__gpu_buffer **out, iron_error *err) {
-    void *object;
-
-    *out = NULL;
-    IRON_TRY(new_object(device, sizeof **out, "a buffer", &object, err));
-    *out = object;
+    IRON_TRY(new_object(device, sizeof **out, "a buffer", out, err));
     **out = (iron__gpu_buffer){.device = device, .memory = memory, .bytes = bytes};
     return IRON_OK;
 }
@@ -569,11 +563,7 @@ void iron__gpu_texture_destroy(iron__gpu_device *device, uint64_t handle) {
 }
 
 static iron_status new_queue(iron__gpu_device *device, iron__gpu_queue **out, iron_error *err) {
-    void *object;
-
-    *out = NULL;
-    IRON_TRY(new_object(device, sizeof **out, "a queue", &object, err));
-    *out = object;
+    IRON_TRY(new_object(device, sizeof **out, "a queue", out, err));
     (*out)->device = device;
     return IRON_OK;
 }
@@ -697,11 +687,9 @@ iron_status iron__gpu_event_create(iron__gpu_device *device, iron__gpu_event **o
     const iron__gpu_queue_ops *ops = device->ops->queue;
     iron__gpu_event *event;
     iron_status status;
-    void *object;
 
     *out = NULL;
-    IRON_TRY(new_object(device, sizeof *event, "an event", &object, err));
-    event = object;
+    IRON_TRY(new_object(device, sizeof *event, "an event", &event, err));
     event->device = device;
     status = leave(device, ops->event_create ? ops->event_create(event, err) : IRON_OK, err);
     if (status == IRON_OK)

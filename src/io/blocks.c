@@ -15,7 +15,6 @@
 #include "core/fail.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,9 +65,7 @@ iron_status iron__block_reserve(iron__block *block, size_t bytes, iron_error *er
     data = capacity < bytes ? NULL : aligned_alloc(alignment, capacity ? capacity : alignment);
     if (data && alignment == HUGE_PAGE_BYTES)
         (void)madvise(data, capacity, MADV_HUGEPAGE); /* a hint: fewer page faults */
-    if (!data)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for a block of %zu bytes",
-                          bytes);
+    IRON_FAIL_IF(!data, err, IRON_E_NOMEM, "out of memory for a block of %zu bytes", bytes);
     if (block->data && block->bytes > 0)
         memcpy(data, block->data, block->bytes);
     free(block->data);
@@ -86,8 +83,7 @@ iron_status iron__block_reserve_places(iron__block *block, size_t count, iron_er
     count = count > twice ? count : twice;
     places =
         count > SIZE_MAX / sizeof *places ? NULL : realloc(block->places, count * sizeof *places);
-    if (!places)
-        return iron__fail(err, IRON_E_NOMEM, ENOMEM, "out of memory for %zu rows", count);
+    IRON_FAIL_IF(!places, err, IRON_E_NOMEM, "out of memory for %zu rows", count);
     block->places = places;
     block->place_capacity = count;
     return IRON_OK;

@@ -6,6 +6,7 @@
 #include "io/checksum.h"
 
 #include "core/fail.h"
+#include "core/memory.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -176,9 +177,7 @@ iron_status iron__checksum_create(const char *name, iron__checksum **out, iron_e
     IRON_FAIL_IF(!(a->family == CRYPTO ? crypto.is_there : has_xxh), err, IRON_E_UNSUPPORTED,
                  "the checksum %s needs the package %s, which is not installed", name,
                  iron__checksum_package(name));
-    sum = calloc(1, sizeof *sum);
-    if (!sum)
-        return iron__no_memory(err, "a checksum");
+    IRON_TRY(IRON_NEW(&sum, 1, "a checksum", err));
     sum->algorithm = a;
     if (!start(sum)) {
         iron__checksum_destroy(sum);

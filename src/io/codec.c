@@ -15,6 +15,8 @@
 #include "io/codec.h"
 
 #include "core/fail.h"
+#include "core/memory.h"
+#include "io/input.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -280,11 +282,8 @@ static uint64_t zstd_content(const unsigned char head[FRAME_HEAD_BYTES]) {
     static const unsigned char id_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
     unsigned flags = head[4], is_single = flags >> 5 & 1;
     unsigned bytes = flags >> 6 == 0 ? is_single : size_bytes[flags >> 6];
-    const unsigned char *at = head + 5 + !is_single + id_bytes[flags & 3];
-    uint64_t size = 0;
+    uint64_t size = iron__load(head + 5 + !is_single + id_bytes[flags & 3], bytes);
 
-    for (unsigned k = 0; k < bytes; k++)
-        size |= (uint64_t)at[k] << 8 * k;
     return bytes == 0 ? UINT64_MAX : bytes == 2 ? size + 256 : size;
 }
 
@@ -620,9 +619,7 @@ iron_status iron__decompression_create(iron__codec codec, const char *name,
     IRON_FAIL_IF(!row->run, err, IRON_E_UNSUPPORTED,
                  "%.120s: %s data has no frames; only whole blocks can be decompressed", name,
                  row->name);
-    d = calloc(1, sizeof *d);
-    if (!d)
-        return iron__no_memory(err, name);
+    IRON_TRY(IRON_NEW(&d, 1, name, err));
     d->row = row;
     strncpy(d->name, name, sizeof d->name - 1);
     if (row->create && !row->create(d)) {

@@ -436,9 +436,8 @@ iron_status iron__exchange_run(iron__exchange *x, iron_error *err) {
 
         if (result == DONE)
             return IRON_OK;
-        if (!is_still_wanted(x))
-            return iron__fail(err, IRON_E_CANCELLED, 0, "reading %.120s was cancelled",
-                              x->remote->name);
+        IRON_FAIL_IF(!is_still_wanted(x), err, IRON_E_CANCELLED, "reading %.120s was cancelled",
+                     x->remote->name);
         if (take_region(x))
             continue;
         if (x->kind == IRON_EXCHANGE_OPEN && x->response.status == 0)

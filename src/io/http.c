@@ -13,7 +13,6 @@
  */
 #include "io/http.h"
 
-#include "core/clock.h"
 #include "core/fail.h"
 #include "core/number.h"
 
@@ -313,8 +312,7 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
         r->is_stopped = true;
         return bytes + 1; /* an error, also for 0 bytes */
     }
-    if (room > bytes)
-        room = bytes;
+    room = iron__min_size(room, bytes);
     memcpy(r->message + r->message_bytes, data, room);
     r->message_bytes += room;
     r->message[r->message_bytes] = '\0';
@@ -328,8 +326,7 @@ static size_t give_body(char *to, size_t size, size_t count, void *context) {
     uint64_t left = run->request->send_bytes - run->sent_bytes;
     size_t some = size * count;
 
-    if (some > left)
-        some = (size_t)left;
+    some = iron__min_size(some, left);
     if (some > 0)
         some = run->request->send(run->request->context, to, some);
     run->sent_bytes += some;

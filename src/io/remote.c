@@ -278,12 +278,11 @@ static iron_status create_remote(const char *name, iron__remote **out, iron_erro
         if (status == IRON_OK)
             status = iron__s3_access_load(&remote->access, err);
     }
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = remote;
+    else
         destroy_remote(remote);
-        return status;
-    }
-    *out = remote;
-    return IRON_OK;
+    return status;
 no_memory:
     destroy_remote(remote);
     iron__no_memory(err, name);
@@ -413,13 +412,12 @@ static void *stream_main(void *argument) {
 
 iron_status iron__remote_stream_open(iron__remote *remote, iron__remote_stream **out, int *fd,
                                      iron_error *err) {
-    iron__remote_stream *stream = calloc(1, sizeof *stream);
+    iron__remote_stream *stream;
     int code;
 
     *out = NULL;
     *fd = -1;
-    if (!stream)
-        return iron__no_memory(err, remote->name);
+    IRON_TRY(IRON_NEW(&stream, 1, remote->name, err));
     stream->remote = remote;
     if (pipe2(stream->fds, O_CLOEXEC) != 0) {
         code = errno;

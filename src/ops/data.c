@@ -6,6 +6,7 @@
 
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -203,22 +204,18 @@ iron_status iron__data_own(iron__op_problem *p, const char *name, iron_error *er
 typedef struct searching {
     iron__data_differs differs;
     const void *context;
-    _Atomic size_t first; /* the lowest index found so far */
+    _Atomic uint64_t first; /* the lowest index found so far */
 } searching;
 
 static void search_piece(void *context, size_t begin, size_t end) {
     searching *s = context;
 
     for (size_t k = begin; k < end && k < atomic_load_explicit(&s->first, memory_order_relaxed);
-         k++) {
-        size_t first = atomic_load(&s->first);
-
-        if (!s->differs(s->context, k))
-            continue;
-        while (k < first && !atomic_compare_exchange_weak(&s->first, &first, k)) {
+         k++)
+        if (s->differs(s->context, k)) {
+            iron__lower(&s->first, k);
+            return;
         }
-        return;
-    }
 }
 
 size_t iron__data_first(iron__thread_pool *pool, size_t count, iron__data_differs differs,
@@ -226,7 +223,7 @@ size_t iron__data_first(iron__thread_pool *pool, size_t count, iron__data_differ
     searching s = {.differs = differs, .context = context, .first = count};
 
     iron__data_pieces(pool, count, search_piece, &s);
-    return s.first;
+    return (size_t)s.first;
 }
 
 typedef struct words {

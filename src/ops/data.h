@@ -91,9 +91,11 @@ static inline uint32_t iron__data_word_of(float value) {
     return bits;
 }
 
-/* What ops over a line of elements of one type share that race kernels. */
+/* What ops over a line of elements of one type share that race kernels. The op's file calls its
+ * function `fill` and its table `contenders`. */
 #define IRON_LINE_OP(type)                                                                         \
     .elements = IRON_BIT(type), .usual = (type), .is_line = true, .is_resident = true,             \
-    .accept = iron__line_accept_case, .make = iron__data_make, .unmake = iron__data_unmake
+    .accept = iron__line_accept_case, .make = iron__data_make, .unmake = iron__data_unmake,        \
+    .fill = fill, IRON_CONTENDERS(contenders)
 
 #endif

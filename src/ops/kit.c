@@ -44,9 +44,7 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     iron_status status;
 
     *out = NULL;
-    work = iron__allocate(iron__allocator_default(), 1, sizeof *work, "a contender", err);
-    if (!work)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&work, iron__allocator_default(), 1, "a contender", err));
     work->device = device;
     work->row = *row;
     work->spec = row->gpu;
@@ -154,7 +152,9 @@ iron_status iron__recording_run(iron__gpu_work *work, iron__recorded_run run,
     return iron__gpu_graph_replay(r->graph, queue, err);
 }
 
-iron_status iron__recording_suits(const iron__gpu_device *device, iron_error *err) {
+iron_status iron__recording_suits(const iron__gpu_device *device, const iron__case *c,
+                                  iron_error *err) {
+    (void)c;
     IRON_FAIL_IF(!device->info.can_graph, err, IRON_E_UNSUPPORTED,
                  "%s cannot record launches and replay them with one call", device->info.name);
     return IRON_OK;

@@ -31,8 +31,9 @@ iron_status iron__recording_run(iron__gpu_work *work, iron__recorded_run run,
                                 const iron__gpu_data *data, iron__gpu_queue *queue,
                                 iron_error *err);
 
-/* IRON_E_UNSUPPORTED if the device cannot record launches. */
-iron_status iron__recording_suits(const iron__gpu_device *device, iron_error *err);
+/* A launcher's `suits`: IRON_E_UNSUPPORTED if the device cannot record launches. */
+iron_status iron__recording_suits(const iron__gpu_device *device, const iron__case *c,
+                                  iron_error *err);
 
 /* The state of such a contender. */
 struct iron__gpu_work {

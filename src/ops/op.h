@@ -15,7 +15,8 @@
  * The header also declares what most ops share: limits of one-dimensional ops (iron__line_...) and
  * requirements on a device (iron__needs_...).
  *
- * ops.def lists all ops. A folder may be deleted, and the rest still builds.
+ * An op's file holds, in order: the problem and its check, the CPU rows, the GPU rows, and the op's
+ * table. ops.def lists all ops. A folder may be deleted, and the rest still builds.
  */
 #ifndef IRON_OPS_OP_H
 #define IRON_OPS_OP_H

@@ -77,9 +77,8 @@ static iron_status accept_value(const iron__axis *axis, double at, iron_error *e
 
     if (at >= least && at <= most && (!is_whole || at == (double)(int64_t)at))
         return IRON_OK;
-    if (!axis->words)
-        return iron__fail(err, IRON_E_ARG, 0, "%s is %g; it must be %s %g to %g", axis->name, at,
-                          is_whole ? "a whole number from" : "a number from", least, most);
+    IRON_FAIL_IF(!axis->words, err, IRON_E_ARG, "%s is %g; it must be %s %g to %g", axis->name, at,
+                 is_whole ? "a whole number from" : "a number from", least, most);
     for (size_t k = 0; k < axis->count; k++)
         append(list, axis->words[k], k == 0, k + 1 == axis->count);
     return iron__fail(err, IRON_E_ARG, 0, "%s has no value number %g; the values are %s",

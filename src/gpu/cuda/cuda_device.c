@@ -39,7 +39,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const iron__gpu_symbol driver_symbols[] = {
@@ -514,9 +513,7 @@ static iron_status device_open(size_t index, iron__gpu_device **out, iron_error 
 
     *out = NULL;
     IRON_TRY(need_driver(err));
-    d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "a CUDA device", err);
-    if (!d)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&d, iron__allocator_default(), 1, "a CUDA device", err));
     d->base.ops = &iron__cuda_ops;
     d->driver = &the_driver;
     status = describe(index, &d->base.info, err);

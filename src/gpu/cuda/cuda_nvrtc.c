@@ -7,7 +7,6 @@
 
 #include "core/fail.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

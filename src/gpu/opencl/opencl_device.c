@@ -573,9 +573,7 @@ static iron_status device_open(size_t index, iron__gpu_device **out, iron_error 
 
     *out = NULL;
     IRON_TRY(find_entry(index, &entry, err));
-    d = iron__allocate(iron__allocator_default(), 1, sizeof *d, "an OpenCL device", err);
-    if (!d)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&d, iron__allocator_default(), 1, "an OpenCL device", err));
     d->base.ops = &iron__opencl_ops;
     d->api = &the_library.api;
     d->entry = entry;

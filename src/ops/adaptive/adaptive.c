@@ -12,9 +12,6 @@
  * chain in which each operation waits for the one before it; four vectors of four values are
  * sixteen independent chains. A block corresponds to a warp on a GPU: a branch saves time only if
  * the whole block is 0, and packing fills the blocks.
- *
- * The file holds, in order: the function, the problem and its check, the CPU rows, the GPU rows
- * (one kernel each), and the op's table.
  */
 #include "core/fail.h"
 #include "ops/adaptive/kernel_params.h"
@@ -238,24 +235,22 @@ const iron__op iron__op_adaptive = {
         "out = f(in) for each element: f(0) = 0, otherwise v = sin(v) cos(v) a hundred times",
     .why =
         "An expensive function with f(0) = 0 is applied to data that are mostly 0. One branch per "
-        "element looks like the solution but does not help on a GPU: 32 threads run in lockstep, "
-        "and as long as one of them has work, all of them wait for it. With one nonzero element "
-        "in ten at random places, 97 of 100 warps contain one. Switching between a branching and "
-        "a dense kernel by density, as the guide does, therefore gains almost nothing.\n"
+        "element does not help on a GPU: 32 threads run in lockstep, and as long as one of them "
+        "has work, all of them wait for it. With one nonzero element in ten at random places, 97 "
+        "of 100 warps contain one. Switching between a branching and a dense kernel by density, as "
+        "the guide does, therefore gains almost nothing.\n"
         "\n"
-        "It helps to move the work instead: a group packs its nonzero elements, its threads take "
-        "them from the front, and nearly all warps are full or idle. The results return to their "
-        "places through local memory, so each element is still read and written once, 16 bytes at "
-        "a time. Then the time follows the density until memory becomes the limit. auto looks at "
-        "what it has loaded anyway: groups without work only write, full groups compute "
-        "everything, all others pack.",
+        "It helps to move the work instead: a group packs its nonzero elements through local "
+        "memory, and nearly all warps are full or idle. Then the time follows the density until "
+        "memory becomes the limit. auto looks at what it has loaded anyway: groups without work "
+        "only write, full groups compute everything, all others pack.",
     .traffic =
-        "Useful: each element read once and written once, 8 bytes. All contenders move exactly "
-        "that; they differ in how many of their threads compute something useful.",
+        "Each element read once and written once, 8 bytes, by all contenders; they differ in how "
+        "many of their threads compute something useful.",
     .unless =
-        "Packing does not pay if the function is cheap (a few dozen operations are hidden behind "
-        "memory accesses anyway), if almost nothing is 0, or if the zeros come in runs of whole "
-        "warps: then a branch is enough.",
+        "Packing does not pay if the function is cheap (a few dozen operations hide behind memory "
+        "accesses), if almost nothing is 0, or if zeros come in runs of whole warps: then a branch "
+        "is enough.",
     .used =
         "tokens_apply_settle in src/ops/tokens/apply.k checks each node's potential and adds its "
         "batches as one integer where that is exact, one by one where it is not; the host uses "
@@ -276,8 +271,6 @@ const iron__op iron__op_adaptive = {
     .bytes_each = 2 * sizeof(float),
     .operations = operations,
     .rows_max = UINT64_C(1) << 36,
-    .fill = fill,
     .check = iron__line_check,
     .output = "out",
-    IRON_CONTENDERS(contenders),
 };

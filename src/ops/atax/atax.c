@@ -45,7 +45,6 @@
 #include "ops/data.h"
 #include "ops/op.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 #define BLOCKS_MAX 64u
@@ -309,18 +308,14 @@ static iron_status compute_reference(iron__op_problem *problem, iron__atax_own *
     IRON_TRY(iron__data_take(&problem->reference, "reference", r.cols * sizeof *r.y, err));
     r.y = problem->reference.data;
     if (r.blocks > 1 || r.cols < LONG_ROW) {
-        r.sums = iron__allocate(allocator, r.blocks * r.vectors, sizeof *r.sums,
-                                "the sums of atax's reference", err);
-        if (!r.sums)
-            return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&r.sums, allocator, r.blocks * r.vectors,
+                               "the sums of atax's reference", err));
         iron__thread_pool_run(problem->pool, run_block, &r, r.blocks);
         add_blocks(&r);
     } else {
         r.blocks = BLOCKS_MAX;
-        r.parts = iron__allocate(allocator, r.blocks * r.rows, sizeof *r.parts,
-                                 "the products of atax's reference", err);
-        if (!r.parts)
-            return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&r.parts, allocator, r.blocks * r.rows,
+                               "the products of atax's reference", err));
         iron__thread_pool_run(problem->pool, run_block, &r, r.blocks);
         for (size_t i = 0; i < r.rows; i++) {
             r.parts[i] = whole_row(&r, i);
@@ -391,9 +386,7 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
 
     p->input_count = 2;
     p->output_bytes = cols_bytes;
-    own = iron__allocate(iron__allocator_default(), 1, sizeof *own, "atax's problem", err);
-    if (!own)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&own, iron__allocator_default(), 1, "atax's problem", err));
     p->own = own;
     IRON_TRY(iron__data_take(&p->inputs[0], "A", (size_t)p->c.rows * cols_bytes, err));
     IRON_TRY(iron__data_take(&p->inputs[1], "x", cols_bytes, err));
@@ -427,19 +420,20 @@ static double operations(const iron__case *c) { return 4 * (double)c->rows * (do
 const iron__op iron__op_atax = {
     .name = "atax",
     .contract = "y = A^T (A x), A row-major",
-    .why = "y needs A twice: once for t = A x, and again for A^T t, which cannot begin before t is "
-           "known. Each element of A takes part in four operations, and a processor performs "
-           "hundreds in the time in which memory delivers one element, so the reading of A and its "
-           "order decide. In the straightforward version A^T t walks down the columns of a matrix "
-           "stored in rows and uses one element of each cache line it fetches. With its loops "
-           "exchanged it reads A in order; then the only remaining cost is that it reads A twice.\n"
-           "\n"
-           "Once is enough: row i of A is needed for t[i], and right after that, while it is still "
-           "in a cache or in registers, for its contribution to y. A library call for each of two "
-           "matrix-vector products cannot do that. Useful bytes are those of one read, so a "
-           "contender that reads A twice cannot exceed half of the ceiling. A transposed copy of A "
-           "makes both products run along rows; making it costs as much as a few of the runs it "
-           "speeds up, so `prepare` is timed and shown next to them.",
+    .why =
+        "y needs A twice: for t = A x, and again for A^T t, which cannot begin before t is known. "
+        "Each element of A takes part in four operations, and a processor performs hundreds in the "
+        "time in which memory delivers one element, so the reading of A and its order decide. In "
+        "the straightforward version A^T t walks down the columns of a matrix stored in rows and "
+        "uses one element of each cache line it fetches. With its loops exchanged it reads A in "
+        "order, but twice.\n"
+        "\n"
+        "Once is enough: row i of A is needed for t[i], and right after that, while it is still in "
+        "a cache or in registers, for its contribution to y. A library call for each of two "
+        "matrix-vector products cannot do that. Useful bytes are those of one read, so a contender "
+        "that reads A twice cannot exceed half of the ceiling. A transposed copy of A makes both "
+        "products run along rows; making it costs as much as a few of the runs it speeds up, so "
+        "`prepare` is timed and shown next to them.",
     .traffic =
         "Contenders that compute one product after the other read A twice, the single-pass ones "
         "once; x, t and y have the length of a row or column and stay in caches.",

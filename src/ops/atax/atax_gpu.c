@@ -166,7 +166,7 @@ static iron_status suits_partials(const iron__gpu_device *device, const iron__ca
 static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,
                                iron_error *err) {
     IRON_TRY(suits_partials(device, c, err));
-    return iron__recording_suits(device, err);
+    return iron__recording_suits(device, c, err);
 }
 
 static iron_status suits_together(const iron__gpu_device *device, const iron__case *c,

@@ -5,9 +5,6 @@
  *
  * The reference copies the words of a tile into the order of the walk. A round is then one loop
  * along the tile, which compilers vectorize; the results are copied back at the end.
- *
- * The file holds, in order: the walk, the problem and its check, the GPU rows (one kernel each, one
- * group per tile), and the op's table.
  */
 #include "core/fail.h"
 #include "ops/banks/kernel_params.h"
@@ -108,31 +105,27 @@ const iron__op iron__op_banks = {
         "each 2048 u32 (the last tile is padded with zeros) are mixed in 64 rounds: the word at "
         "step i of a walk with the given stride is combined with the word at step i + 32",
     .why =
-        "Local memory consists of 32 banks, and consecutive words lie in consecutive banks. Each "
-        "bank serves one word per step, so a warp whose 32 threads access 32 different banks is "
-        "served at once, and a warp whose threads all access the same bank waits 32 times as "
-        "long. A stride of 32 words does that, and it occurs naturally: columns of a 32-wide "
-        "tile, structs of 32 words, one row per thread. Here every access of 64 rounds through a "
-        "tile has the stride, so the time grows with the number of threads per bank (`ways`, the "
-        "power of two in the stride), while the bytes moved to and from device memory stay the "
-        "same.\n"
+        "Local memory consists of 32 banks, and consecutive words lie in consecutive banks. A warp "
+        "whose 32 threads access 32 different banks is served at once; one whose threads all "
+        "access the same bank waits 32 times as long. A stride of 32 words does that, and it "
+        "occurs naturally: columns of a 32-wide tile, structs of 32 words, one row per thread. "
+        "Here every access has the stride, so the time grows with the number of threads per bank "
+        "(`ways`, the power of two in the stride).\n"
         "\n"
-        "The cure is to place the words differently. Padding leaves one word unused after every "
-        "32, so that each row begins one bank later; swizzling keeps the size and permutes the "
-        "words within each row by XOR with the row number. Both remove all conflicts for strides "
-        "that are powers of two. Odd strides have no conflicts, so both can only lose there: try "
-        "stride=31.",
+        "Padding leaves one word unused after every 32, so that each row begins one bank later; "
+        "swizzling permutes the words within each row by XOR with the row number. Both remove all "
+        "conflicts for strides that are powers of two. Odd strides have none, so both can only "
+        "lose there: try stride=31.",
     .traffic =
-        "The line is read once and written once, 8 bytes per element. In local memory 64 words "
-        "are read and 64 written per element, which takes several times as long. The percentage "
-        "of the copy ceiling is therefore small by design: compare the rows by time for each "
-        "stride.",
+        "The line is read once and written once, 8 bytes per element. In local memory 64 words are "
+        "read and 64 written per element, which takes several times as long: compare the rows by "
+        "time, not by the percentage of the copy ceiling.",
     .unless =
         "It does not pay if the stride is odd, if all threads of a warp read the same word (that "
-        "is one access), or if the kernel does not wait for local memory. Padding needs 1/32 more "
-        "local memory and breaks 16-byte accesses; swizzling needs one or two instructions for "
-        "each address that is not a constant. A device whose local memory has no banks, such as "
-        "an OpenCL CPU device, shows no difference.",
+        "is one access), if the kernel does not wait for local memory, or if that has no banks, as "
+        "on an OpenCL CPU device. Padding needs 1/32 more local memory and breaks 16-byte "
+        "accesses; swizzling needs one or two instructions for each address that is not a "
+        "constant.",
     .used = "atax_transpose and the tiled kernels in src/ops/atax/atax_real.k have lines of 33 "
             "elements, and divergence_sorted in src/ops/divergence/divergence.k leaves one place "
             "unused after 32: padding, which is simpler. transpose_raw in "
@@ -154,8 +147,6 @@ const iron__op iron__op_banks = {
     .bytes_each = 2 * sizeof(uint32_t),
     .operations_each = 2 * BANKS_ROUNDS, /* a multiplication and an addition in each round */
     .rows_max = UINT64_C(1) << 38,
-    .fill = fill,
     .check = iron__line_check,
     .output = "out",
-    IRON_CONTENDERS(contenders),
 };

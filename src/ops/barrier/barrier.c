@@ -7,12 +7,11 @@
  * Sums are exact: integers in any order give the same bits. No element is 0, so leaving one out or
  * adding one twice changes its sum; segments have different sums, so a wrong order is detected.
  *
- * The file holds, in order: the problem and its check, the CPU rows, the GPU rows, and the op's
- * table. On the CPU a thread meets the others once per 256 KiB, which costs nothing compared to
- * reading; the CPU rows are only there for comparison. On GPUs reach=block launches one group or
- * one warp per segment. reach=grid launches a few groups per unit, fewer if the line is short, each
- * of which computes one sum. The only state between launches is a counter of arrived groups: it is
- * 0 when the contender is created, and each launch leaves it ready for the next.
+ * On the CPU a thread meets the others once per 256 KiB, which costs nothing compared to reading;
+ * the CPU rows are only there for comparison. On GPUs reach=block launches one group or one warp
+ * per segment. reach=grid launches a few groups per unit, fewer if the line is short, each of which
+ * computes one sum. The only state between launches is a counter of arrived groups: it is 0 when
+ * the contender is created, and each launch leaves it ready for the next.
  */
 #include "core/fail.h"
 #include "ops/barrier/kernel_params.h"
@@ -302,30 +301,27 @@ const iron__op iron__op_barrier = {
                 "shorter), or one "
                 "64-bit sum of all (reach=grid)",
     .why =
-        "A sum is the simplest result that threads cannot compute without each other, and its "
-        "cost is waiting. A barrier stops all warps of a group until the slowest arrives; a tree "
-        "over 256 sums has eight of them. But once 32 sums are left, only one warp works, and a "
-        "warp needs no group barrier: it can order its own accesses to local memory (on CUDA "
-        "__syncwarp, if __CUDA_ARCH__ is at least 700), pass values between registers by "
-        "shuffles, or add them with one instruction (redux, from 800 on; compiled to shuffles for "
-        "older cards). Segments are as short as one load of a group, so that this part is visible "
-        "next to the reading. A warp with its own segment waits for no other warp.\n"
+        "A sum is the simplest result that threads cannot compute without each other, and its cost "
+        "is waiting. A barrier stops all warps of a group until the slowest arrives; a tree over "
+        "256 sums has eight of them. But once 32 sums are left, only one warp works, and it needs "
+        "no group barrier: it can order its own accesses to local memory (__syncwarp), pass values "
+        "between registers by shuffles, or add them with one instruction (redux). Segments are as "
+        "short as one load of a group, so that this part is visible next to the reading. A warp "
+        "with its own segment waits for no other warp.\n"
         "\n"
         "There is no barrier across groups, unless all of them run at the same time and build one "
-        "from atomics. The usual alternatives: end the launch and start another; count arrivals "
-        "and let the last group finish; add everything to one word. All read at the rate of "
-        "memory, so they are equal on a large line; on a small one, launches and waiting are all "
-        "that counts. Compare --size 'size:*'.",
+        "from atomics. Otherwise: end the launch and start another; count arrivals and let the "
+        "last group finish; add everything to one word. All are equal on a large line, which is "
+        "read at the rate of memory; on a small one, launches and waiting are all that counts. "
+        "Compare --size 'size:*'.",
     .traffic =
         "The line is read once, 4 bytes per element. For reach=block 4 bytes are written per 1024 "
-        "elements. For reach=grid each group writes and reads 8 bytes, a few kilobytes in total; "
-        "`two-launches` starts a second kernel for them, `atomic` clears its word before each run.",
+        "elements; for reach=grid each group writes and reads 8 bytes, a few kilobytes in total.",
     .unless =
-        "If a thread has much to read before it must wait for the others, all methods are equal, "
-        "and the simplest is best. A last group or a grid-wide barrier pays only if a launch "
-        "takes as long as the work; a grid-wide barrier also limits the launch to as many groups "
-        "as fit at once. One word for all is fine for hundreds of groups, but not for millions of "
-        "threads.",
+        "If a thread has much to read before it must wait, all methods are equal, and the simplest "
+        "is best. A last group or a grid-wide barrier pays only if a launch takes as long as the "
+        "work; the latter also limits the launch to as many groups as fit at once. One word for "
+        "all is fine for hundreds of groups, but not for millions of threads.",
     .used = "tokens_reduce_group in src/ops/tokens/tokens.k adds by shuffles with one barrier, for "
             "champion.k and others; tokens_reduce in src/ops/tokens/reduce.k keeps the tree with a "
             "barrier per step, as in its paper. tokens_champion_step in src/ops/tokens/champion.cu "
@@ -348,7 +344,5 @@ const iron__op iron__op_barrier = {
     .useful_bytes = useful_bytes, /* and the sums */
     .operations_each = 1,
     .rows_max = UINT64_C(1) << 38,
-    .fill = fill,
     .check = check,
-    IRON_CONTENDERS(contenders),
 };

@@ -9,9 +9,6 @@
  *
  * On the CPU a branch costs when it is mispredicted, and it prevents vectorization. Computing both
  * paths in vectors and selecting by masks avoids both problems but computes twice as much.
- *
- * The file holds, in order: the two paths, the problem and its check, the CPU rows, the GPU rows
- * (one kernel each; they differ in the number of elements per group), and the op's table.
  */
 #include "ops/data.h"
 #include "ops/divergence/kernel_params.h"
@@ -164,23 +161,21 @@ const iron__op iron__op_divergence = {
     .contract = "out = A(in) for odd elements, B(in) for even ones: two chains of operations",
     .why =
         "The 32 threads of a warp run in lockstep. If some take one side of a branch and some the "
-        "other, the warp executes both sides, each with part of its threads idle: two paths that "
-        "alternate between neighbours cost the sum of both. The cost comes from the mixture, not "
-        "from the branch: a warp whose threads all take the same side pays for that side only.\n"
+        "other, the warp executes both, each with part of its threads idle. The cost comes from "
+        "the mixture, not from the branch: a warp whose threads all take the same side pays for "
+        "that side only.\n"
         "\n"
-        "So the question is which thread processes which element. If the keys alternate, the "
-        "index tells: warps or whole groups of one kind read every second element and run one "
-        "path; or a thread takes neighbours of both kinds and runs both paths, each on all lanes. "
-        "If the keys are random, a group first sorts its elements by key in local memory: then "
-        "all of its warps but one have a single kind. Computing both paths for every element and "
-        "selecting without a branch does on purpose what a divergent warp does by accident. The "
-        "paths are so long that a kernel that runs both is limited by computation, and a kernel "
-        "that runs only the right one comes close to memory bandwidth.",
+        "So the question is which thread processes which element. If the keys alternate, the index "
+        "tells: warps or whole groups of one kind read every second element and run one path; or a "
+        "thread takes neighbours of both kinds and runs both paths, each on all lanes. If the keys "
+        "are random, a group first sorts its elements by key in local memory: then all of its "
+        "warps but one have a single kind. The paths are so long that a kernel that runs both is "
+        "limited by computation, and one that runs only the right one comes close to memory "
+        "bandwidth.",
     .traffic =
-        "Useful: each element read once and written once, 8 bytes; the key is a bit of the "
-        "element. block-uniform has two groups for each cache line: each reads all of it and uses "
-        "half, and the second reads it from the L2 cache. In warp-uniform two warps of one group "
-        "share a cache line.",
+        "Each element read once and written once, 8 bytes; the key is a bit of the element. "
+        "block-uniform has two groups for each cache line: each uses half of it, and the second "
+        "reads it from the L2 cache.",
     .unless =
         "Sorting does not pay if the paths are short (compilers turn a few instructions into "
         "selections without a branch), if one path is almost never taken, if keys come in runs of "
@@ -202,9 +197,7 @@ const iron__op iron__op_divergence = {
     .bytes_each = 2 * sizeof(uint32_t),
     .operations_each = 4 * DIVERGENCE_ROUNDS, /* of one path */
     .rows_max = UINT64_C(1) << 36,
-    .fill = fill,
     .check = iron__line_check,
     .output = "out",
     .expected = expected,
-    IRON_CONTENDERS(contenders),
 };

@@ -7,9 +7,8 @@
  * give the same bits. The check computes each element again and compares bits; no reference is
  * stored.
  *
- * The file holds, in order: the chains, the problem and its check, the CPU rows (plain C that the
- * compiler vectorizes; with separate steps all threads meet between two steps), the GPU rows
- * (`graph` records the launches of `separate` and replays them with one call), and the op's table.
+ * The CPU rows are plain C that the compiler vectorizes; with separate steps all threads meet
+ * between two steps.
  */
 #include "core/fail.h"
 #include "ops/data.h"
@@ -181,12 +180,6 @@ static iron_status launch_graph(iron__gpu_work *work, const iron__gpu_data *data
     return iron__recording_run(work, launch_separate, data, queue, err);
 }
 
-static iron_status suits_graph(const iron__gpu_device *device, const iron__case *c,
-                               iron_error *err) {
-    (void)c;
-    return iron__recording_suits(device, err);
-}
-
 static uint64_t between_bytes(const iron__case *c, size_t index) {
     return index < chain_of(c)->between ? c->rows * sizeof(float) : 0;
 }
@@ -209,7 +202,7 @@ static const iron__contender contenders[] = {
     {"separate", "one kernel per step, with an array in memory between two steps", NULL,
      STEPWISE(.run = launch_separate)},
     {"graph", "the same kernels, recorded once and replayed with one call", "separate",
-     STEPWISE(.run = launch_graph, .suits = suits_graph)},
+     STEPWISE(.run = launch_graph, .suits = iron__recording_suits)},
     {"fused", "one kernel of the same shape: intermediate values stay in registers", "separate",
      GPU(.kernels = {"fusion_fused_short", "fusion_fused_long"}, .block = SINGLES,
          .run = launch_fused)},
@@ -229,28 +222,25 @@ const iron__op iron__op_fusion = {
     .name = "fusion",
     .contract = "d = (a + b) s for each element, or a chain of six such steps",
     .why =
-        "An elementwise step performs one operation for every eight or twelve bytes it moves, so "
-        "a chain of steps takes as long as its arrays take to pass through memory. With one "
-        "kernel per step, each intermediate array is written to memory by one kernel and read "
+        "An elementwise step performs one operation for every eight or twelve bytes it moves. With "
+        "one kernel per step, each intermediate array is written to memory by one kernel and read "
         "back by the next. Fused into one kernel, intermediate values stay in registers: whatever "
         "the length of the chain, two arrays are read and one is written, and the arithmetic is "
-        "hidden behind that. The longer the chain, the larger the gain.\n"
+        "hidden behind that.\n"
         "\n"
         "A launch also costs a few microseconds, which matters for small arrays: race size:SMALL "
         "and size:LARGE side by side. A graph replays all separate kernels with one call; that "
-        "saves launches but no bytes. All of these contenders, including fused, have several "
-        "4-byte loads in flight per thread, so the gain of fused over separate is due to fusion "
-        "alone. fused-vector shows what 16-byte loads add.",
+        "saves launches but no bytes. All but fused-vector have several 4-byte loads in flight per "
+        "thread, so the gain of fused over separate is due to fusion alone.",
     .traffic =
-        "Useful: a and b read, d written, 12 bytes per element. Fused contenders move exactly "
-        "that. Separate kernels move 20 bytes per element for the short chain (two kernels, one "
-        "array in between) and 64 for the long one (six kernels, five arrays in between). Two "
-        "thirds of the useful bytes are reads, and memory reads faster than it writes, so a fused "
-        "contender can exceed the copy ceiling, where half of the bytes are writes.",
+        "Useful: a and b read, d written, 12 bytes per element, which is what fused contenders "
+        "move. Separate kernels move 20 bytes per element for the short chain (two kernels) and 64 "
+        "for the long one (six). Memory reads faster than it writes, so a fused contender can "
+        "exceed the copy ceiling, where half of the bytes are writes.",
     .unless =
         "Fusion does not pay if an intermediate array is needed for itself, if a step needs "
-        "results of neighbouring elements (a sum over all, a transpose), or if all arrays fit "
-        "into a cache and are long enough to hide the launches. Very long chains may need so many "
+        "results of neighbouring elements (a sum over all, a transpose), or if all arrays fit into "
+        "a cache and are long enough to hide the launches. Very long chains may need so many "
         "registers that too few threads fit.",
     .used = "src/ops/tokens/champion.cu reduces a batch and applies it to the nodes in one launch; "
             "the atax_single_... kernels in src/ops/atax/atax_real.k compute both products while a "
@@ -266,9 +256,7 @@ const iron__op iron__op_fusion = {
     .bytes_each = 3 * sizeof(float),
     .operations = operations,
     .rows_max = UINT64_C(1) << 36,
-    .fill = fill,
     .check = iron__line_check,
     .output = "d",
     .expected = expected,
-    IRON_CONTENDERS(contenders),
 };

@@ -12,9 +12,6 @@
  *
  * On GPUs each row is one kernel, in groups that process a block of elements. The texture is
  * created from the table's buffer when the table has arrived there.
- *
- * The file holds, in order: the problem and its check, the CPU rows, the GPU rows, and the op's
- * table.
  */
 #include "core/fail.h"
 #include "ops/data.h"
@@ -331,28 +328,25 @@ const iron__op iron__op_gather = {
     .name = "gather",
     .contract = "out[i] = table[index[i]], 32-bit words",
     .why =
-        "A table is read at the places that the indices name. Indices and results are streamed in "
-        "order at the rate of a copy; only the table accesses differ. Memory delivers pieces of "
-        "at least 32 bytes, and a single word costs the whole piece: indices in random order move "
-        "several times the bytes they use. Sorted indices use all of each piece. Windows lie "
-        "between the two: reads are random, but stay close together for a while, so that caches "
-        "hold what they need.\n"
+        "A table is read at the places that the indices name; indices and results are streamed at "
+        "the rate of a copy. Memory delivers pieces of at least 32 bytes, and a single word costs "
+        "the whole piece: indices in random order move several times the bytes they use, sorted "
+        "ones use all of each piece, and those in windows stay close together for a while, so that "
+        "caches hold what they need.\n"
         "\n"
-        "This raises three questions. How many words are in flight at a time? 16-byte loads of "
-        "indices and several words per thread increase that number. Which cache serves a warp "
-        "whose 32 threads read 32 lines? Textures used to be the answer, and the race shows what "
-        "is left of that; local memory is an answer if the window fits. And does it pay to sort "
-        "first? The sort is part of the run.",
+        "How many words are in flight at a time? 16-byte loads of indices and several words per "
+        "thread increase that number. Which cache serves a warp whose 32 threads read 32 lines? "
+        "Textures used to be the answer; local memory is one if the window fits. And does it pay "
+        "to sort first? The sort is part of the run.",
     .traffic =
         "Useful: each index, each result and each word of the table once. In random order a word "
         "of the table costs 32 bytes or more unless the cache holds its piece; windowed and "
-        "sorted, each piece comes from memory about once, and shared-staged copies up to 1.5 "
-        "words per element from the L2 cache to local memory.",
+        "sorted, each piece comes from memory about once.",
     .unless =
-        "Staging pays for windows that fit local memory and whose words are read more than once; "
-        "in random order it loads words that no index names. Sorting a block pays if its indices "
-        "are close enough to share cache lines: not for a table of hundreds of megabytes in "
-        "random order. A table that fits the cache needs neither.",
+        "Staging pays for windows that fit local memory and whose words are read more than once. "
+        "Sorting a block pays if its indices are close enough to share cache lines: not for a "
+        "table of hundreds of megabytes in random order. A table that fits the cache needs "
+        "neither.",
     .used =
         "tokens_apply_settle in src/ops/tokens/apply.k copies the maps of all chunks to local "
         "memory before it walks through them, and the nearest points of a lattice are read-only "
@@ -370,7 +364,5 @@ const iron__op iron__op_gather = {
     .useful_bytes = useful_bytes,
     .operations_each = 1, /* lookup */
     .rows_max = UINT64_C(1) << 33,
-    .fill = fill,
     .check = check,
-    IRON_CONTENDERS(contenders),
 };

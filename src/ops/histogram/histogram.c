@@ -34,8 +34,7 @@
  * Tables have 32-bit counters, half the memory of the answer. A strip that is counted in one set of
  * tables is short enough for 32 bits; tables are so few that adding them costs less than counting.
  *
- * The file holds, in order: the data, the reference and the check, the CPU rows, and the op's
- * table. The GPU rows are in histogram_gpu.c and follow the CPU rows.
+ * The GPU rows are in histogram_gpu.c and follow the CPU rows.
  */
 #include "ops/histogram/histogram.h"
 
@@ -481,26 +480,24 @@ const iron__op iron__op_histogram = {
     .contract =
         "a 64-bit count of each value: 256 values of u8, 65,536 of u16, the vocabulary of u32",
     .why =
-        "The data must be read once, with one addition per element; but the data decide where the "
+        "The data are read once, with one addition per element; but the data decide where the "
         "additions go. Threads that add to the same counter wait for each other, and atomics in "
         "device memory make all threads of the device collide in a few lines of the last-level "
         "cache. A table in a group's local memory, added to the answer once at the end, restricts "
-        "collisions to the group, and local memory handles them fast. Copies of the table make "
-        "them rarer; one copy for each of 32 lanes, each in its own bank, makes them impossible "
-        "within a warp, whatever the data.\n"
+        "collisions to the group. Copies of the table make them rarer; one copy for each of 32 "
+        "lanes, each in its own bank, makes them impossible within a warp.\n"
         "\n"
         "Then memory is the limit again, and with it the bytes in flight: 16-byte loads, several "
-        "at a time. With many bins the question is another one: does a table fit at all? Tokens "
-        "of a large vocabulary need all local memory of a unit and counters of 16, 8 or 4 bits, "
-        "whose overflows must be prevented or found. Race all values of `data`: a contender that "
-        "is fast on uniform data only is a trap.",
+        "at a time. With many bins the question is another one: does a table fit at all? Tokens of "
+        "a large vocabulary need all local memory of a unit and counters of 16, 8 or 4 bits, whose "
+        "overflows must be prevented or found. Race all values of `data`: a contender that is fast "
+        "on uniform data only is a trap.",
     .traffic =
         "All contenders read the data once. They differ in atomic additions: one per element in "
         "device memory (global-atomic), or one per element in local memory plus one per bin and "
         "group in device memory. Counters in device memory have 8 bytes, tables in local memory 4 "
-        "bytes per bin and copy, packed ones 2, mixed ones 2, 1 or a half. Mixed tables are stored "
-        "once per group and added by a second kernel, as are copies of the counters of values that "
-        "do not fit there.",
+        "bytes per bin and copy, packed ones 2, mixed ones 2, 1 or a half; mixed tables are stored "
+        "once per group and added by a second kernel.",
     .unless =
         "Each group must clear its tables and write them back once: if the data are not much "
         "longer than tables times groups, or if the bins do not fit local memory, adding in place "

@@ -12,9 +12,6 @@
  * The CPU loops are plain: a compiler vectorizes arrays of one field, but must pick the fields of a
  * structure apart one by one. Arrays of fields are processed one axis at a time (x with vx, then y
  * with vy), which gives four address streams, easier for prefetchers than twelve.
- *
- * The file holds, in order: conversions between layouts, the problem and its check, the CPU rows
- * (three layouts on one thread and on all), the GPU rows, and the op's table.
  */
 #include "ops/data.h"
 #include "ops/kit.h"
@@ -317,24 +314,22 @@ const iron__op iron__op_layout = {
     .name = "layout",
     .contract = "a time step of particles (x y z vx vy vz): fall, then move; or only x is shifted",
     .why =
-        "A particle has six numbers, and there are two obvious ways to store many of them: one "
-        "structure per particle, or one array per field. For a single particle the first is more "
-        "natural, but processors work on many particles at once, and then it matters what lies "
-        "next to what. 32 threads of a GPU that read the same field of 32 structures touch six "
-        "lines of memory for data that would fit into one, and a CPU must assemble its vectors "
-        "element by element. With one array per field both read whole lines of what they need.\n"
+        "Many particles of six numbers can be stored as one structure per particle, or as one "
+        "array per field. Processors work on many particles at once, so it matters what lies next "
+        "to what: 32 threads of a GPU that read the same field of 32 structures touch six lines of "
+        "memory for data that would fit into one, and a CPU must assemble its vectors element by "
+        "element.\n"
         "\n"
-        "The cost depends on how much of a structure is used. A step that reads and writes all "
-        "six fields uses every byte of every line in either layout, and caches compensate for the "
-        "order; a step that needs one field of six also moves the other five. That is the axis "
-        "`fields`. Blocks of 32 particles, each a small structure of arrays, are the third "
-        "layout: vectors find what they need, and the fields of a particle stay within a few "
-        "lines of one page. The contenders work on a copy in their own layout, which is made "
-        "beforehand and counts as `prepare`: a program would keep its data in that layout.",
+        "The cost depends on how much of a structure is used (the axis `fields`). A step that "
+        "reads and writes all six fields uses every byte of every line in either layout, and "
+        "caches compensate for the order; a step that needs one field of six also moves the other "
+        "five. Blocks of 32 particles, each a small structure of arrays, are the third layout: the "
+        "fields of a particle stay within a few lines of one page. The contenders work on a copy "
+        "in their own layout, which counts as `prepare`: a program would keep its data in that "
+        "layout.",
     .traffic =
         "fields all: 24 bytes read and 24 written per particle, in every layout. fields one: 4 "
-        "bytes read and 4 written are useful; an array of structures reads all 24, since memory "
-        "delivers sectors of 32 bytes and lines of 64 or 128.",
+        "bytes read and 4 written are useful; an array of structures reads all 24.",
     .unless =
         "It does not pay if particles are accessed one by one at random and all their fields are "
         "needed: then a structure is one line, and six arrays are six. Nor if the data must be "
@@ -355,8 +350,6 @@ const iron__op iron__op_layout = {
     .host_bytes = host_bytes,
     .operations = operations,
     .rows_max = BYTES_MAX / sizeof(layout_particle),
-    .fill = fill,
     .check = check,
     .expected = expected,
-    IRON_CONTENDERS(contenders),
 };

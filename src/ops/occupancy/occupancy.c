@@ -7,9 +7,6 @@
  * Each row launches as many groups as all units hold at a time, and each group loops over its
  * share. The driver reports how many groups a unit holds. Rows that want fewer request local memory
  * that they do not use: the smallest amount that keeps the others out.
- *
- * The file holds, in order: the problem (random words) and its check, which computes each word
- * again, the GPU rows, and the op's table.
  */
 #include "core/fail.h"
 #include "ops/data.h"
@@ -167,17 +164,17 @@ const iron__op iron__op_occupancy = {
     .name = "occupancy",
     .contract = "out[i] = mix(in[i]), 32-bit words",
     .why =
-        "Memory answers after hundreds of nanoseconds, and its bandwidth is the number of bytes "
-        "in flight divided by that latency. A unit of a GPU has as many bytes in flight as its "
-        "number of resident threads, times the independent loads of each thread, times their "
-        "width. Occupancy is only the first factor: the share of the threads a unit could hold "
-        "that it does hold, given the registers and local memory that each needs.\n"
+        "Memory answers after hundreds of nanoseconds, and its bandwidth is the number of bytes in "
+        "flight divided by that latency: the number of a unit's resident threads, times the "
+        "independent loads of each thread, times their width. Occupancy is only the first factor: "
+        "the share of the threads a unit could hold that it does hold, given the registers and "
+        "local memory that each needs.\n"
         "\n"
-        "The race keeps the kernel and varies the factors. The group size matters little while "
-        "the unit is full. Fewer threads with one load each are proportionally slower, but an "
-        "eighth of the threads with eight loads each keep memory as busy as a full unit. And if a "
-        "kernel needs its registers, limiting them until more threads fit makes it spill values "
-        "to memory: a full unit, but slower.",
+        "The race keeps the kernel and varies the factors. The group size matters little while the "
+        "unit is full. Fewer threads with one load each are proportionally slower, but an eighth "
+        "of the threads with eight loads each keep memory as busy as a full unit. Limiting "
+        "registers until more threads fit makes a kernel spill values to memory: a full unit, but "
+        "slower.",
     .traffic =
         "Each word is read once and written once. If registers are spilled, hundreds of bytes per "
         "thread and turn also go to the L1 cache and back, and to memory when it is full.",
@@ -196,9 +193,7 @@ const iron__op iron__op_occupancy = {
     .bytes_each = 2 * sizeof(uint32_t),
     .operations_each = 5, /* two shifts, two exclusive ors, one multiplication */
     .rows_max = UINT64_C(1) << 33,
-    .fill = fill,
     .check = iron__line_check,
     .output = "out",
     .expected = expected,
-    IRON_CONTENDERS(contenders),
 };

@@ -10,8 +10,6 @@
  * take turns. Another contender's set-aside would make the cache smaller, and lines that another
  * kernel marked would stay in it. So each run first brings the cache into the state that its
  * contender wants; in a race the untimed first run of a turn pays for the driver calls.
- *
- * The file holds, in order: the problem and its check, the GPU rows, and the op's table.
  */
 #include "core/fail.h"
 #include "ops/data.h"
@@ -243,21 +241,19 @@ const iron__op iron__op_residency = {
         "sum and XOR of a stream of 32-bit words; the first of each 32 is a key and is replaced "
         "by key ^ table[key * words / 2^32]",
     .why =
-        "A stream passes through the L2 cache once and will not be read again, but the cache does "
-        "not know that: it keeps what came last. A table that is read now and then at "
-        "unpredictable places is evicted by the stream between two reads of the same line, "
-        "although it would fit, and every lookup then goes to memory. Records of 128 bytes "
-        "contain one key each, so several times the size of the table is streamed before each of "
-        "its lines has been used once.\n"
+        "A stream passes through the L2 cache once and will not be read again, but the cache keeps "
+        "what came last. A table that is read now and then at unpredictable places is evicted by "
+        "the stream between two reads of the same line, although it would fit, and every lookup "
+        "then goes to memory. Records of 128 bytes contain one key each, so several times the size "
+        "of the table is streamed before each of its lines has been used once.\n"
         "\n"
         "There are three ways to tell the cache. Part of it can be set aside for data that a "
-        "launch names. Loads of the stream can say that their lines may be evicted first. And "
-        "each load can name a policy: the stream's first, the table's last. The race shows what "
-        "each is worth for tables of different sizes, compared with ordinary loads.",
+        "launch names. Loads of the stream can say that their lines may be evicted first. And each "
+        "load can name a policy: the stream's first, the table's last.",
     .traffic =
         "The stream is read once; only that counts as useful. Each 128 bytes of it cause one "
-        "lookup, which reads 32 bytes from the L2 cache, or from memory if the table was evicted: "
-        "up to a quarter more than the stream itself.",
+        "lookup of 32 bytes, from memory if the table was evicted: up to a quarter more than the "
+        "stream itself.",
     .unless =
         "A table that is small or read often stays in the cache by itself. A table larger than "
         "the part that can be set aside evicts itself. And the set-aside part is not available to "
@@ -283,7 +279,5 @@ const iron__op iron__op_residency = {
     .bytes_each = sizeof(uint32_t),
     .operations_each = 2, /* an addition and an exclusive or */
     .rows_max = ROWS_MAX,
-    .fill = fill,
     .check = check,
-    IRON_CONTENDERS(contenders),
 };

@@ -20,6 +20,7 @@
 #include "core/contribution.h"
 #include "core/divisor.h"
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
@@ -119,9 +120,8 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     seal_problem *own;
     uint32_t *tokens;
 
-    p->own = own = iron__allocate(iron__allocator_default(), 1, sizeof *own, "a problem", err);
-    if (!own)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&own, iron__allocator_default(), 1, "a problem", err));
+    p->own = own;
     own->divisor = iron__divisor_make(p->c.vocab);
     p->output_bytes = sizeof(seal_answer);
     IRON_TRY(iron__tokens_generate(p, err));
@@ -174,8 +174,6 @@ typedef struct reading {
 
 static const uint32_t *tokens_of(const iron__op_problem *p) { return p->inputs[0].data; }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
 static outcome nothing(void) {
     return (outcome){{0, 0, 0, 0}, iron__token_stats_neutral(), iron__contribution_neutral()};
 }
@@ -198,14 +196,14 @@ static void add_contribution(const reading *r, size_t first, size_t count, outco
 static void take_run(void *context, size_t index) {
     const reading *r = context;
     size_t first = index * IRON_TOKENS_RUN;
-    size_t end = smaller(first + IRON_TOKENS_RUN, (size_t)r->problem->c.rows / 4 * 4);
+    size_t end = iron__min_size(first + IRON_TOKENS_RUN, (size_t)r->problem->c.rows / 4 * 4);
     outcome to = nothing();
 
     if (!r->tokens_row)
         take(r, first, end - first, &to);
     else
         for (size_t at = first; at < end; at += BLOCK_TOKENS) {
-            size_t count = smaller(end - at, BLOCK_TOKENS);
+            size_t count = iron__min_size(end - at, BLOCK_TOKENS);
 
             take(r, at, count, &to);
             add_contribution(r, at, count, &to);
@@ -369,9 +367,7 @@ const iron__op iron__op_seal = {
         "A checksum of a token stream is worth having if it costs nothing beyond reading the "
         "tokens. This one is a sum over quads of tokens: twice two products of a pair of tokens "
         "each, under keys that depend on the quad's position. Sums can be taken in any order, so "
-        "all threads and all lanes of a vector work in parallel, and parts of a stream merge; "
-        "what is left is arithmetic: the keys of a quad, four multiplications, and a dozen "
-        "additions.\n"
+        "all threads and all lanes of a vector work in parallel, and parts of a stream merge.\n"
         "\n"
         "The race asks how close that comes to a plain read. The parameter lanes says what the "
         "same pass computes: only the seal; also the smallest and largest token and those outside "
@@ -379,8 +375,7 @@ const iron__op iron__op_seal = {
         "token.",
     .traffic =
         "Four bytes per token, read once, and a few words per run. With the contribution a block "
-        "of tokens is processed twice while it is in the first-level cache, and comes from memory "
-        "once.",
+        "of tokens is processed twice while it is in the first-level cache.",
     .unless =
         "If the tokens are in a cache already, only arithmetic is left, and the seal costs "
         "several times as much as a plain sum. Against deliberate manipulation it does not help "

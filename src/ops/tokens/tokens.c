@@ -148,23 +148,18 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     tokens_problem *own;
     reduction r;
 
-    p->own = own = iron__allocate(allocator, 1, sizeof *own, "a problem", err);
-    if (!own)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&own, allocator, 1, "a problem", err));
+    p->own = own;
     p->output_bytes = sizeof(tokens_answer);
     own->divisor = iron__divisor_make(p->c.vocab);
     IRON_TRY(iron_lattice_create(NULL, 0, &own->lattice, err));
     IRON_TRY(iron__nodes_init(&own->start, NODES, own->lattice, NULL, allocator, err));
-    own->expected = iron__allocate(allocator, 1, sizeof *own->expected, "an answer", err);
-    if (!own->expected)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&own->expected, allocator, 1, "an answer", err));
     IRON_TRY(iron__tokens_generate(p, err));
     /* The reference: token by token, with %. */
     r = (reduction){iron__tokens_variant_find("scalar"), p, NULL};
     own = p->own;
-    r.runs = iron__allocate(iron__allocator_default(), runs_of(&p->c), sizeof *r.runs, "runs", err);
-    if (!r.runs)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&r.runs, iron__allocator_default(), runs_of(&p->c), "runs", err));
     answer_with(p, reduce_batch(&r, p->pool), own->expected);
     iron__release(iron__allocator_default(), r.runs);
     return IRON_OK;
@@ -398,18 +393,16 @@ const iron__op iron__op_tokens = {
     .contract = "count, xor and sum of a batch of positioned tokens, applied to 4096 nodes",
     .why =
         "A token is four bytes, read once, followed by a handful of integer operations: memory "
-        "should be the only limit. The first kernels read every token once per node, 4096 times, "
-        "and that is what limits them; later ones read it once, but wait for a division, or have "
-        "too few bytes in flight. The champion does neither and comes within a few percent of a "
-        "plain read.\n"
+        "should be the only limit. The first kernels read every token once per node, 4096 times; "
+        "later ones read it once, but wait for a division, or have too few bytes in flight. The "
+        "champion does neither and comes within a few percent of a plain read.\n"
         "\n"
         "Sizes are batches. One that fits the last level of the cache (Part I advises 2 to 4 MB) "
         "is read from there the next time: compare the warm and the cold column, or sweep with "
         "--size 'batch:*'.",
     .traffic =
-        "Four bytes per token, and a few words per batch: the nodes of the lattice are updated "
-        "from one sum and one exclusive or. The first modes read every token once per node "
-        "instead.",
+        "Four bytes per token, and a few words per batch; the first modes read every token once "
+        "per node instead.",
     .unless =
         "A batch of a few thousand tokens is finished before the last of many groups has begun: "
         "then the launch decides, and the modes differ little. For many small batches at once "

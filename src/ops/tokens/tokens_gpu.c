@@ -465,22 +465,19 @@ static iron_status build(iron__tokens_gpu *t, iron_error *err) {
 
 iron_status iron__tokens_gpu_create(iron__gpu_device *device, const iron__tokens_gpu_config *config,
                                     iron__tokens_gpu **out, iron_error *err) {
-    iron__tokens_gpu *t =
-        iron__allocate(config->allocator, 1, sizeof *t, "an engine on a GPU", err);
+    iron__tokens_gpu *t;
     iron_status status;
 
     *out = NULL;
-    if (!t)
-        return IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(&t, config->allocator, 1, "an engine on a GPU", err));
     t->config = *config;
     t->device = device;
     status = build(t, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK)
+        *out = t;
+    else
         iron__tokens_gpu_destroy(t);
-        return status;
-    }
-    *out = t;
-    return IRON_OK;
+    return status;
 }
 
 iron_status iron__tokens_gpu_begin(iron__tokens_gpu *t, iron__gpu_queue *queue,
@@ -517,9 +514,7 @@ iron_status iron__tokens_gpu_record(iron__tokens_gpu *t, iron__batch_closed clos
                  "mode %s applies batches on the GPU; they can be recorded in mode champion",
                  t->config.row->mode);
     if (!t->record)
-        t->record = iron__allocate(t->config.allocator, 1, sizeof *t->record, "batches", err);
-    if (!t->record)
-        return IRON_E_NOMEM;
+        IRON_TRY(IRON_ALLOCATE(&t->record, t->config.allocator, 1, "batches", err));
     t->record->closed = closed;
     t->record->context = context;
     t->record->total = iron__contribution_neutral();

@@ -10,14 +10,14 @@
  * matrices along their rows, one tile at a time that is transposed in between; walking down the
  * columns of a GiB would take minutes.
  *
- * The file holds, in order: the problem and its check, the CPU rows (transpose_cpu.inc has their
- * loops for one type; the vectors are the compiler's, 16 bytes, which every 64-bit processor has),
- * the GPU rows, and the op's table. On GPUs one function launches all rows, since they differ only
- * in kernels, tiles and the order of tiles. A part of A's rows is a part of B's
+ * transpose_cpu.inc has the loops of the CPU rows for one type; the vectors are the compiler's, 16
+ * bytes, which every 64-bit processor has. On GPUs one function launches all rows, since they
+ * differ only in kernels, tiles and the order of tiles. A part of A's rows is a part of B's
  * columns, so parts are independent.
  */
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
@@ -43,11 +43,9 @@ typedef struct comparison {
     size_t rows, cols; /* of A */
     size_t element;    /* bytes */
     void (*copy_tile)(const struct comparison *c, place p, char *copy);
-    size_t across;        /* tiles per row of tiles */
-    _Atomic size_t first; /* index in B of the first difference found so far */
+    size_t across;          /* tiles per row of tiles */
+    _Atomic uint64_t first; /* index in B of the first difference found so far */
 } comparison;
-
-static size_t at_most(size_t value, size_t most) { return value < most ? value : most; }
 
 /* Copies a tile of A transposed; a line of the copy has SIDE elements. */
 #define COPY_TILE(name, type)                                                                      \
@@ -65,13 +63,6 @@ COPY_TILE(copy_tile_f32, float)
 COPY_TILE(copy_tile_f64, double)
 #undef COPY_TILE
 
-static void report_difference(comparison *c, size_t index) {
-    size_t first = atomic_load(&c->first);
-
-    while (index < first && !atomic_compare_exchange_weak(&c->first, &first, index)) {
-    }
-}
-
 /* Compares lines and elements in order and reports the first difference of the tile. */
 static void compare_tile(void *context, size_t index) {
     comparison *c = context;
@@ -80,8 +71,8 @@ static void compare_tile(void *context, size_t index) {
 
     if (p.col * c->rows + p.row > atomic_load(&c->first))
         return;
-    p.height = at_most(c->rows - p.row, SIDE);
-    p.width = at_most(c->cols - p.col, SIDE);
+    p.height = iron__min_size(c->rows - p.row, SIDE);
+    p.width = iron__min_size(c->cols - p.col, SIDE);
     c->copy_tile(c, p, tile);
     for (size_t j = 0; j < p.width; j++) {
         size_t line = (p.col + j) * c->rows + p.row, i = 0;
@@ -91,7 +82,7 @@ static void compare_tile(void *context, size_t index) {
             continue;
         while (memcmp(is + i * c->element, should + i * c->element, c->element) == 0)
             i++;
-        report_difference(c, line + i);
+        iron__lower(&c->first, line + i);
         return;
     }
 }
@@ -128,7 +119,7 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
     size_t at;
 
     iron__thread_pool_run(problem->pool, compare_tile, &c, c.across * ((rows + SIDE - 1) / SIDE));
-    at = c.first;
+    at = (size_t)c.first;
     if (at == rows * cols)
         return true;
     snprintf(text, size, "B[%zu][%zu] is %.*g, should be %.*g", at / rows, at % rows, digits,
@@ -487,26 +478,23 @@ const iron__op iron__op_transpose = {
     .name = "transpose",
     .contract = "B = A^T, both row-major",
     .why =
-        "Nothing is computed here: every element moves to another place. In the straightforward "
-        "version one of the two sides walks down columns. Memory delivers whole lines (32 to 128 "
-        "bytes), so a walk down a column of 4-byte elements moves many times the requested bytes; "
-        "and if rows are a power of two long, all lines of a column fall into the same few sets "
-        "of a cache.\n"
+        "Every element moves to another place. In the straightforward version one of the two sides "
+        "walks down columns. Memory delivers whole lines (32 to 128 bytes), so a walk down a "
+        "column of 4-byte elements moves many times the requested bytes; and if rows are a power "
+        "of two long, all lines of a column fall into the same few sets of a cache.\n"
         "\n"
-        "Tiles solve this: read a block along rows, transpose it where that is cheap, and write "
-        "it along rows. On a GPU the cheap place is local memory, but there a column initially "
-        "lies in one bank, and 32 threads take turns. One unused element per line (padding) or a "
-        "column number XORed with the row (swizzling) spreads it over all banks. What remains is "
-        "the number of bytes in flight, 16 bytes per access, and the order of the tiles: tiles "
-        "that are processed at the same time should write adjacent parts of B's rows. "
-        "champion-rows-first is the champion without that order. The race shows each step "
-        "separately, next to a plain copy of as many bytes, which no transpose can beat.",
+        "Tiles solve this: read a block along rows, transpose it where that is cheap, and write it "
+        "along rows. On a GPU the cheap place is local memory, but there a column initially lies "
+        "in one bank, and 32 threads take turns: padding or swizzling spreads it over all banks "
+        "(see banks). What remains is the number of bytes in flight, 16 bytes per access, and the "
+        "order of the tiles: those that are processed at the same time should write adjacent parts "
+        "of B's rows. A plain copy of as many bytes, which no transpose can beat, is next to the "
+        "contenders.",
     .traffic =
-        "Useful: one read of A and one write of B, 2 * rows * cols elements, the same for all. "
-        "naive requests that much as well, but each of its writes is one element of a 32-byte "
-        "sector; all others move whole lines on both sides. Where rows begin anywhere, the "
-        "champion reads the few rows that two of its tiles need from memory once and from the "
-        "cache once, so that it writes whole sectors.",
+        "Useful: one read of A and one write of B, 2 * rows * cols elements. naive requests that "
+        "much as well, but each of its writes is one element of a 32-byte sector; all others move "
+        "whole lines on both sides. Where rows begin anywhere, the champion reads the few rows "
+        "that two of its tiles need twice, so that it writes whole sectors.",
     .unless =
         "It does not pay if the reader can use the matrix as it is (a matrix product with a flag, "
         "a loop exchanged as in atax.cpu.interchanged), or if both matrices fit a cache.",
