@@ -68,6 +68,7 @@ typedef struct iron_server_options {
     uint32_t accept_loss, reserved; /* start although acknowledged data is missing */
     uint64_t keep_batches;          /* of each engine's history, at least; 0: all */
     uint64_t keep_keys; /* seconds until a key is forgotten; 0: it is kept as long as its feed */
+    uint64_t max_run;   /* bytes of the records of a run; 256 MiB */
 } iron_server_options;
 
 typedef struct iron_server iron_server;
@@ -96,6 +97,7 @@ typedef struct iron_server_verified {
     uint32_t is_running;  /* a server uses it: a lost log could not be noticed */
     uint64_t engines, feeds, batches;
     uint64_t removed; /* older feeds that are no longer kept */
+    uint64_t runs, records;
 } iron_server_verified;
 
 /* Replays every engine of a data directory from its first feed, or from a snapshot if older feeds
