@@ -139,6 +139,23 @@ IRON_API iron_status iron_push(const iron_push_options *options, iron_source *so
                                iron_progress progress, void *context, iron_push_result *result,
                                iron_error *err);
 
+typedef struct iron_push_ledger_result {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t retried;     /* requests that were sent again */
+    uint32_t rank, reserved;
+    uint64_t resumed_at;  /* byte of the ledger, if the server had what is before; else 0 */
+    uint64_t sent, added; /* records sent; those, and perhaps the header, that the server had not */
+    uint64_t torn;        /* bytes at the end that are not a whole record yet */
+    char run[65];
+} iron_push_ledger_result;
+
+/* Sends the records of a ledger (iron_ledger.h) to a run, http://HOST:PORT/v1/runs/NAME. Of the
+ * options, those of tokens are not used. Sending a ledger again is harmless. progress counts bytes.
+ */
+IRON_API iron_status iron_push_ledger(const iron_push_options *options, const char *path,
+                                      iron_progress progress, void *context,
+                                      iron_push_ledger_result *result, iron_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -236,9 +236,10 @@ static void get_run(iron__request *req) {
     iron__run_rank *ranks;
     iron__run_view view;
     iron_json_writer *j;
+    uint64_t only = UINT64_MAX;
     size_t count = 0;
 
-    if (!iron__route_run(req, &view))
+    if (!iron__route_number(req, "rank", 0, UINT32_MAX, &only) || !iron__route_run(req, &view))
         return;
     ranks = calloc(IRON_RUN_RANKS_MAX, sizeof *ranks);
     if (!ranks ||
@@ -251,7 +252,8 @@ static void get_run(iron__request *req) {
     write_run(j, &view);
     iron_json_open(j, "by_rank", '[');
     for (size_t k = 0; k < count; k++)
-        write_rank(j, &ranks[k]);
+        if (only == UINT64_MAX || ranks[k].rank == only)
+            write_rank(j, &ranks[k]);
     iron_json_close(j, ']');
     iron__response_json_end(req, 200);
     free(ranks);
@@ -345,7 +347,7 @@ static void get_findings(iron__request *req) {
 const iron__route iron__route_list_runs = {
     .method = "GET", .pattern = "/v1/runs", .end = list_runs};
 const iron__route iron__route_get_run = {
-    .method = "GET", .pattern = "/v1/runs/{run}", .end = get_run};
+    .method = "GET", .pattern = "/v1/runs/{run}", .query = "rank", .end = get_run};
 const iron__route iron__route_delete_run = {
     .method = "DELETE", .pattern = "/v1/runs/{run}", .role = IRON_ROLE_ADMIN, .end = delete_run};
 const iron__route iron__route_steps = {.method = "POST",

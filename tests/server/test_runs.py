@@ -13,7 +13,7 @@ import contract
 from api import Gone, ServerTest
 from events import Events
 from exposition import parse, value
-from harness import REDUCED, SEED, iron
+from harness import REDUCED, SEED, iron, start
 from serving import wait_until
 
 import ledger as book
@@ -408,3 +408,98 @@ class Roles(RunsTest):
         self.assertEqual([r["name"] for r in listed], ["mine-1"])
         self.assertEqual(status("feed", "DELETE", "/v1/runs/a"), 403)
         self.assertEqual(status("admin", "DELETE", "/v1/runs/a"), 204)
+
+
+class Push(RunsTest):
+    """`iron push LEDGER URL`."""
+
+    def setUp(self):
+        super().setUp()
+        self.instance = self.serve()
+        self.client = self.api(self.instance)
+        self.url = f"{self.instance.url}/v1/runs/a"
+
+    def push(self, ledger, *options):
+        path = self.write("rank.ledger", ledger)
+        return self.command("push", path, self.url, *options)
+
+    def test_pushed_and_resumed(self):
+        whole = plain(world=1, steps=40)[0]
+        header, steps = frames(whole)
+        said = self.push(header + b"".join(steps[:25]))
+        self.assertEqual((said["run"], said["rank"], said["sent"], said["added"]),
+                         ("a", 0, 25, 26))
+        said = self.push(whole)
+        self.assertEqual((said["resumed_at"], said["sent"], said["added"]),
+                         (HEADER + sum(map(len, steps[:24])), 15, 15))
+        said = self.push(whole + steps[0][:20])
+        self.assertEqual((said["sent"], said["added"], said["torn"]), (0, 0, 20))
+        self.assertEqual(self.assert_same(self.client, "a", {0: whole})["findings"], [])
+
+    def test_a_gap_in_what_the_server_has(self):
+        """Then everything is sent."""
+        whole = plain(world=1, steps=12)[0]
+        header, steps = frames(whole)
+        self.post(self.client, "a", header + b"".join(steps[:3] + steps[6:9]))
+        said = self.push(whole)
+        self.assertEqual((said["resumed_at"], said["sent"], said["added"]), (0, 12, 6))
+        self.assertEqual(self.found(self.client, "a")["findings"], [])
+
+    def test_pieces(self):
+        """More than fits into one request, with records that share none and ones that do."""
+        def long(at, count):
+            seals = struct.pack("<QQ", at, at) * count
+            payload = struct.pack("<QIIQQQQQQQ", at, 0, 0, 1, at, at, at, at, count, at + 1)
+            return book.frame(1, payload + seals)
+        sizes = [40000, 40000, 10, 60000, 1, 1, 20000, 30000, 5]
+        body = book.header(0, 1) + b"".join(long(at, n) for at, n in enumerate(sizes))
+        said = self.push(body)
+        self.assertEqual((said["sent"], said["added"]), (len(sizes), len(sizes) + 1))
+        self.assertEqual(self.push(body)["sent"], 0)
+        self.assertEqual(self.client.get("/v1/runs/a").json["by_rank"][0]["steps"], len(sizes))
+        path = self.write("huge.ledger", body + long(99, 66000))
+        refused = iron("push", path, self.url)
+        self.assertEqual(refused.code, 2)
+        self.assertIn("longer than a server takes", refused.message)
+
+    def test_an_empty_ledger(self):
+        said = self.push(book.header(3, 4))
+        self.assertEqual((said["rank"], said["sent"], said["added"]), (3, 0, 1))
+
+    def test_text_and_refusals(self):
+        path = self.write("rank.ledger", plain(world=1)[0])
+        done = iron("push", path, self.url)
+        self.assertEqual((done.code, done.text), (0, "run       a\nrank      0\nsent      "
+                                                     "10 records\nadded     11, a new header included\n"))
+        tokens = self.write("tokens", bytes(100))
+        for args, says in (((path, f"{self.instance.url}/v1/engines/e"), "address of a run"),
+                           ((tokens, self.url), "is not a ledger"),
+                           ((path, f"{self.instance.url}/v1/runs/-a"), "address of a run"),
+                           ((path, "http://127.0.0.1:1/v1/runs/a"), "is iron serve running"),
+                           ((self.dir / "missing", self.url), "cannot open")):
+            done = iron("push", *args)
+            self.assertEqual(done.code, 2, str(done))
+            self.assertIn(says, done.message)
+
+    def test_restarts_of_the_server(self):
+        """The server is killed while a long ledger is pushed in many small records."""
+        self.instance.listen = f"127.0.0.1:{self.instance.port}"
+        path = self.write("rank.ledger", plain(world=1, steps=60)[0])
+        self.instance.kill()
+        process = None
+        try:
+            self.instance.start()
+            process = start("push", path, self.url, "--retries", 50, "--json", stdout=-1,
+                            stderr=-1)
+            self.instance.kill()
+            self.instance.start()
+            out, err = process.communicate(timeout=300)
+        finally:
+            if process and process.poll() is None:
+                process.kill()
+        if process.returncode == 0:
+            self.assertEqual(json.loads(out)["sent"], 60)
+        else:  # it was not reached even once
+            self.assertIn(b"is iron serve running", err)
+            self.command("push", path, self.url)
+        self.assertEqual(self.client.get("/v1/runs/a").json["records"], 61)
