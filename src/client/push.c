@@ -854,7 +854,7 @@ static iron_status find_resume(ledger_push *l, const iron__json *root, iron_erro
             l->last += iron__ledger_frame(l->piece + l->last, l->bytes - l->last);
         iron__sha256(l->piece + l->last, iron__ledger_frame(l->piece + l->last, l->bytes - l->last),
                      digest);
-        for (int k = 0; k < 16; k++)
+        for (size_t k = 0; k < 16; k++)
             snprintf(text + 2 * k, 3, "%02x", digest[k]);
         l->at += l->last - LEDGER_HEADER_BYTES;
         if (strcmp(text, last) == 0) {

@@ -43,17 +43,16 @@ typedef struct run_memory {
 
 static bool take_record(void *context, uint64_t rank, const unsigned char *bytes, size_t count) {
     run_memory *m = context;
-    iron__ledger_frames *last = m->rank_count ? &m->ranks[m->rank_count - 1] : NULL;
+    bool is_next = m->rank_count == 0 || m->ranks[m->rank_count - 1].rank != rank;
 
-    if (count > m->room - m->used || (m->rank_count == m->rank_room && last->rank != rank))
+    if (count > m->room - m->used || (is_next && m->rank_count == m->rank_room))
         return false; /* it came since the run was looked at */
-    if (!last || last->rank != rank) {
-        last = &m->ranks[m->rank_count++];
-        *last = (iron__ledger_frames){.rank = (uint32_t)rank, .bytes = m->bytes + m->used};
-    }
+    if (is_next)
+        m->ranks[m->rank_count++] =
+            (iron__ledger_frames){.rank = (uint32_t)rank, .bytes = m->bytes + m->used};
     memcpy(m->bytes + m->used, bytes, count);
     m->used += count;
-    last->count += count;
+    m->ranks[m->rank_count - 1].count += count;
     m->records++;
     return true;
 }
