@@ -186,43 +186,6 @@ static bool run_takes(const finding_run *r, const iron_ledger_finding *f) {
            f->first_step == g->first_step + r->steps;
 }
 
-/* "step 7" or "steps 7 to 9" */
-static void print_steps(uint64_t first, uint64_t count) {
-    if (count == 1)
-        printf("step %" PRIu64, first);
-    else
-        printf("steps %" PRIu64 " to %" PRIu64, first, first + count - 1);
-}
-
-static void print_run(const finding_run *r) {
-    const iron_ledger_finding *f = &r->first;
-    const char *s = r->steps == 1 ? "s" : "";
-
-    if (f->kind == IRON_LEDGER_CUT_OFF) {
-        printf("rank %" PRIu32 " is cut off after step %" PRIu64 ": %" PRIu64 " torn bytes\n",
-               f->rank, f->step, f->count);
-        return;
-    }
-    if (f->kind == IRON_LEDGER_MISSING_STEP) {
-        print_steps(f->step, f->count);
-        printf(" %s missing on rank %" PRIu32 "\n", f->count == 1 ? "is" : "are", f->rank);
-        return;
-    }
-    print_steps(f->step, r->steps);
-    printf(" on rank %" PRIu32, f->rank);
-    if (f->kind == IRON_LEDGER_SAME_ON_RANKS) {
-        printf(" ha%s the tokens of rank %" PRIu32, r->steps == 1 ? "s" : "ve", f->first_rank);
-    } else if (f->kind == IRON_LEDGER_CONFLICTING_STEP) {
-        printf(" w%s recorded before with other tokens", r->steps == 1 ? "as" : "ere");
-    } else {
-        printf(f->kind == IRON_LEDGER_REPEATED_STEP ? " repeat%s " : " repeat%s samples of ", s);
-        print_steps(f->first_step, r->steps);
-        if (f->first_rank != f->rank)
-            printf(" on rank %" PRIu32, f->first_rank);
-    }
-    printf(": %" PRIu64 " sample%s\n", r->count, r->count == 1 ? "" : "s");
-}
-
 static int by_kind_and_rank(const void *a, const void *b) {
     const iron_ledger_finding *x = a, *y = b;
 
@@ -243,6 +206,7 @@ static int by_step(const void *a, const void *b) {
 
 static iron_status print_findings(iron_ledger_findings *found, iron_error *err) {
     finding_run *runs = calloc(found->count + 1, sizeof *runs);
+    char text[IRON_LEDGER_SENTENCE];
     size_t count = 0;
 
     if (!runs)
@@ -258,8 +222,10 @@ static iron_status print_findings(iron_ledger_findings *found, iron_error *err) 
         runs[count - 1].count += f->count;
     }
     qsort(runs, count, sizeof *runs, by_step);
-    for (size_t k = 0; k < count; k++)
-        print_run(&runs[k]);
+    for (size_t k = 0; k < count; k++) {
+        iron_ledger_finding_text(&runs[k].first, runs[k].steps, runs[k].count, text);
+        puts(text);
+    }
     free(runs);
     return IRON_OK;
 }

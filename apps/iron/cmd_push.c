@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cmd_push.c: `iron push`: feeds a file to an engine on a server, starting at the engine's
- * position.
+ * position; or sends a ledger to a run.
  *
  * Interrupting it is safe: the server takes each piece whole or not at all, and the next push asks
  * for the engine's position.
@@ -119,6 +119,47 @@ static iron_status push(push_options *o, const char *path, iron_error *err) {
     return status;
 }
 
+static bool is_ledger(const char *path) {
+    FILE *file = fopen(path, "rbe");
+    char magic[8];
+    bool is_it = file && fread(magic, 1, 8, file) == 8 && memcmp(magic, "IRONLDGR", 8) == 0;
+
+    if (file)
+        fclose(file);
+    return is_it;
+}
+
+static iron_status push_ledger(push_options *o, const char *path, iron_error *err) {
+    iron_push_ledger_result r = {.struct_size = sizeof r};
+    watch w = {.width = 1};
+    iron_json_writer j;
+    iron_status status;
+
+    w.bar = progress_start(w.width);
+    o->push.note = watch_note;
+    status = iron_push_ledger(&o->push, path, watch_progress, &w, &r, err);
+    progress_clear(&w.bar);
+    if (status == IRON_OK && !o->wants_json)
+        printf("run       %s\nrank      %" PRIu32 "\nsent      %" PRIu64
+               " records\nadded     %" PRIu64 ", a new header included\n",
+               r.run, r.rank, r.sent, r.added);
+    if (status == IRON_OK && !o->wants_json && r.torn > 0)
+        printf("torn      %" PRIu64 " bytes at the end are not a whole record\n", r.torn);
+    if (status != IRON_OK || !o->wants_json)
+        return status;
+    j = json_begin('{');
+    iron_json_text(&j, "run", r.run);
+    iron_json_text(&j, "url", o->push.url);
+    iron_json_number(&j, "rank", r.rank);
+    iron_json_number(&j, "sent", r.sent);
+    iron_json_number(&j, "added", r.added);
+    iron_json_number(&j, "resumed_at", r.resumed_at);
+    iron_json_number(&j, "torn", r.torn);
+    iron_json_number(&j, "retried", r.retried);
+    json_end(&j, '}');
+    return IRON_OK;
+}
+
 static iron_status run(void *options, args *a, iron_error *err) {
     push_options *o = options;
 
@@ -130,9 +171,11 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if (strcmp(a->values[0], "-") == 0)
         return usage(err, "a pipe cannot be sent again after an error; save it to a file, or send "
                           "it with curl -X POST -T - 'URL/feed?dtype=D'");
+    o->push.url = a->values[1];
+    if (strstr(o->push.url, "/v1/runs/") || is_ledger(a->values[0]))
+        return push_ledger(o, a->values[0], err);
     o->reading.wants_seekable = true;
     IRON_TRY(reading_check(&o->reading, err));
-    o->push.url = a->values[1];
     o->push.is_append = o->wants_append;
     return push(o, a->values[0], err);
 }
@@ -151,12 +194,18 @@ const command command_push = {
         "after a lost connection, push asks for the engine's position before it sends anything "
         "again. Pieces are whole batches of the engine, so its state is the same as after iron "
         "feed FILE with the same configuration. (If another client has fed the engine and stopped "
-        "within a batch, batch boundaries differ: batches never span requests.)",
+        "within a batch, batch boundaries differ: batches never span requests.)\n\n"
+        "A ledger, which the Recorder of iron_tokens writes for one rank of a training run, goes "
+        "to "
+        "a run of the server instead: http://HOST/v1/runs/NAME. The server has each record once, "
+        "however often the ledger is pushed, and says what repeats or is missing: GET "
+        "/v1/runs/NAME/findings.",
     .groups = {{NULL, push_table, COUNT(push_table), 0},
                {"Reading options", reading_options, READING_FORMAT_COUNT,
                 offsetof(push_options, reading)}},
     .examples = "iron push tokens.bin http://127.0.0.1:8080/v1/engines/corpus --dtype u16\n"
-                "iron push shards/ https://iron.example.org/v1/engines/corpus --token-file token",
+                "iron push shards/ https://iron.example.org/v1/engines/corpus --token-file token\n"
+                "iron push run/rank-0.ledger http://127.0.0.1:8080/v1/runs/pretrain-1",
     .options_bytes = sizeof(push_options),
     .defaults = &(const push_options){.push.struct_size = sizeof(iron_push_options)},
     .run = run,

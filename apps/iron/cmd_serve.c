@@ -77,6 +77,9 @@ static const option limit_table[] = {
     OPTION("max-uploads", OPTION_NUMBER, "N", iron_server_options, max_uploads,
            "number of large request bodies at the same time", .min = 1, .max = 65536,
            .standard = "64"),
+    OPTION("max-run", OPTION_NUMBER, "SIZE", iron_server_options, max_run,
+           "size of the records of a training run; checking one takes as much memory", .min = 65536,
+           .max = UINT64_C(1) << 40, .standard = "256 MiB"),
     OPTION("header-seconds", OPTION_NUMBER, "S", iron_server_options, header_seconds,
            "time for a request header to arrive", .min = 1, .max = 86400, .standard = "15"),
     OPTION("request-seconds", OPTION_NUMBER, "S", iron_server_options, request_seconds,
@@ -150,6 +153,8 @@ static iron_status verify(const args *a, iron_error *err) {
     IRON_TRY(status);
     printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches", a->values[1],
            found.engines, found.feeds, found.batches);
+    if (found.runs > 0)
+        printf("; %" PRIu64 " runs, %" PRIu64 " records", found.runs, found.records);
     if (found.removed > 0)
         printf("; %" PRIu64 " older feeds are no longer kept", found.removed);
     puts(found.is_running ? "; a server is running: a lost log is noticed only when it is stopped"

@@ -145,6 +145,12 @@ typedef struct iron_ledger_finding {
     uint64_t count; /* of samples; MISSING_STEP: of steps; CUT_OFF: of torn bytes */
 } iron_ledger_finding;
 
+/* A sentence without a full stop, such as "step 9 on rank 1 repeats step 4: 8 samples". It tells
+ * `steps` findings at once if those at the next steps are alike; `count` is of all. */
+#define IRON_LEDGER_SENTENCE 280u
+IRON_API void iron_ledger_finding_text(const iron_ledger_finding *finding, uint64_t steps,
+                                       uint64_t count, char text[IRON_LEDGER_SENTENCE]);
+
 typedef struct iron_ledger_findings {
     iron_ledger_finding *list; /* sorted by step, rank and kind; the first `limit` of each kind */
     size_t count;

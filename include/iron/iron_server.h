@@ -68,6 +68,7 @@ typedef struct iron_server_options {
     uint32_t accept_loss, reserved; /* start although acknowledged data is missing */
     uint64_t keep_batches;          /* of each engine's history, at least; 0: all */
     uint64_t keep_keys; /* seconds until a key is forgotten; 0: it is kept as long as its feed */
+    uint64_t max_run;   /* bytes of the records of a run; 256 MiB */
 } iron_server_options;
 
 typedef struct iron_server iron_server;
@@ -96,6 +97,7 @@ typedef struct iron_server_verified {
     uint32_t is_running;  /* a server uses it: a lost log could not be noticed */
     uint64_t engines, feeds, batches;
     uint64_t removed; /* older feeds that are no longer kept */
+    uint64_t runs, records;
 } iron_server_verified;
 
 /* Replays every engine of a data directory from its first feed, or from a snapshot if older feeds
@@ -136,6 +138,23 @@ typedef struct iron_push_result {
 IRON_API iron_status iron_push(const iron_push_options *options, iron_source *source,
                                iron_progress progress, void *context, iron_push_result *result,
                                iron_error *err);
+
+typedef struct iron_push_ledger_result {
+    uint32_t struct_size; /* set by the caller */
+    uint32_t retried;     /* requests that were sent again */
+    uint32_t rank, reserved;
+    uint64_t resumed_at;  /* byte of the ledger, if the server had what is before; else 0 */
+    uint64_t sent, added; /* records sent; those, and perhaps the header, that the server had not */
+    uint64_t torn;        /* bytes at the end that are not a whole record yet */
+    char run[65];
+} iron_push_ledger_result;
+
+/* Sends the records of a ledger (iron_ledger.h) to a run, http://HOST:PORT/v1/runs/NAME. Of the
+ * options, those of tokens are not used. Sending a ledger again is harmless. progress counts bytes.
+ */
+IRON_API iron_status iron_push_ledger(const iron_push_options *options, const char *path,
+                                      iron_progress progress, void *context,
+                                      iron_push_ledger_result *result, iron_error *err);
 
 #ifdef __cplusplus
 }

@@ -9,18 +9,27 @@
 
 Each rank writes a ledger of its own: a record for every step with the seal of its tokens, their bag
 and the seal of each sample.  `iron ledger check run/` says what repeats, conflicts or is missing, and
-`iron ledger diff run-a/ run-b/` where two runs part.
+`iron ledger diff run-a/ run-b/` where two runs part.  With url="http://HOST/v1/runs/NAME" the records also
+go to a server, which checks them while the job runs.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
+import http.client
+import json
 import os
+import struct
+import threading
+import time
+import urllib.parse
 import warnings
+import zlib
 from collections.abc import Iterable, Iterator
 from ctypes import byref, c_void_p
-from typing import Any, NoReturn, Optional, TypeVar, Union
+from typing import Any, BinaryIO, NoReturn, Optional, TypeVar, Union
 
 from ._arrays import in_host_memory, shape_of, tokens_of, unsigned_errors
 from ._library import RecorderOptions, call, library
@@ -29,6 +38,152 @@ Path = Union[str, "os.PathLike[str]"]
 
 
 T = TypeVar("T")
+
+
+class _Refused(Exception):
+    """The server will not take the records, however often they are sent."""
+
+
+class _Sender(threading.Thread):
+    """Sends a ledger to a run of a server, in the background.
+
+    It reads the file behind what the server has acknowledged, so nothing is kept in memory while the
+    server is away.  Each piece begins with the last frame of the one before: the server then keeps the
+    order of the ledger, and does not store that frame again.
+    """
+
+    HEADER, PIECE = 64, (1 << 20) - 64
+
+    def __init__(self, path: str, rank: int, url: str, token: Optional[str]) -> None:
+        super().__init__(name="iron-recorder", daemon=True)
+        parts = urllib.parse.urlsplit(url)
+        folder, _, name = parts.path.rstrip("/").rpartition("/")
+        if parts.scheme not in ("http", "https") or not parts.hostname or folder != "/v1/runs" or \
+                not name or parts.query or parts.fragment or parts.username:
+            raise ValueError(f"'{url}' is not the address of a run; it looks like "
+                             "http://127.0.0.1:8080/v1/runs/NAME")
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = kind(parts.hostname, parts.port, timeout=30)
+        self._target, self._path, self._rank = parts.path.rstrip("/"), path, rank
+        self._headers = {"Content-Type": "application/octet-stream"}
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._pid, self._wake = os.getpid(), threading.Event()
+        self._is_closing = self._has_asked = False
+        self._last = self._end = self.HEADER  # the last acknowledged frame begins and ends there
+        self.why: Optional[str] = "it was not reached"  # what is not sent yet was not sent because of that
+
+    def finish(self, seconds: float) -> bool:
+        """Waits so long until everything was sent; False: it was not."""
+        if self._pid != os.getpid():
+            return True
+        self._is_closing = True
+        self._wake.set()
+        self.join(seconds)
+        return not self.is_alive() and self.why is None
+
+    def run(self) -> None:
+        try:
+            self._send_all()
+        finally:
+            self._connection.close()
+
+    def _send_all(self) -> None:
+        pause = 0.2
+        while True:
+            is_closing = self._is_closing  # before it looks: what is there then must be sent
+            try:
+                while self._send_piece():
+                    pause = 0.2
+                self.why = None
+                if is_closing:
+                    return
+                self._wake.wait(1)
+            except _Refused as why:
+                self.why = str(why)
+                warnings.warn(f"{self._path}: sending has stopped, recording and training go on: "
+                              f"{why}", RuntimeWarning, stacklevel=1)
+                return
+            except Exception as why:  # away, restarting, or full: later
+                self.why = str(why) or repr(why)
+                self._connection.close()
+                if self._is_closing:
+                    time.sleep(min(pause, 1))
+                else:
+                    self._wake.wait(pause)
+                pause = min(2 * pause, 30)
+
+    def _ask(self, method: str, target: str,
+             body: Optional[bytes] = None) -> tuple[int, dict[str, Any]]:
+        """(status, reply); raises for what may be over later."""
+        self._connection.request(method, target, body, self._headers)
+        response = self._connection.getresponse()
+        data = response.read(1 << 20)
+        try:
+            reply = json.loads(data)
+        except ValueError:
+            reply = {}
+        said = f"{response.status} {reply.get('detail', response.reason)}"
+        if response.status in (408, 429) or response.status >= 500:
+            raise OSError(said)
+        if response.status not in (200, 404) or (method == "POST" and response.status != 200):
+            raise _Refused(said)
+        return response.status, reply
+
+    def _frames(self, file: BinaryIO, start: int) -> tuple[list[int], bytes]:
+        """The lengths of the whole frames of a piece that begins there, and its bytes."""
+        file.seek(start)
+        data, at, lengths = file.read(self.PIECE), 0, []
+        while len(data) - at >= 16:
+            size, check = struct.unpack_from("<II", data, at + 4)
+            if at + 16 + size > self.PIECE and at == 0 and size < 1 << 28:
+                raise _Refused(f"the record at byte {start} is longer than a server takes; record micro "
+                               "steps, or without samples")
+            payload = data[at + 16:at + 16 + size]
+            if len(payload) < size or zlib.crc32(data[at:at + 8]) ^ zlib.crc32(payload) != check:
+                break
+            lengths.append(16 + size)
+            at += 16 + size
+        return lengths, data[:at]
+
+    def _find_resume(self, file: BinaryIO) -> None:
+        """Goes on behind the server's newest frame of this rank, if it has everything before."""
+        status, reply = self._ask("GET", f"{self._target}?rank={self._rank}")
+        self._has_asked = True
+        rows = reply.get("by_rank") if status == 200 else None
+        if not rows:
+            return
+        at, left = self.HEADER, rows[0]["records"] - 1
+        while left > 0:
+            lengths, data = self._frames(file, at)
+            if not lengths:
+                return
+            if left > len(lengths):
+                at, left = at + len(data), left - len(lengths)
+                continue
+            begin = sum(lengths[:left - 1])
+            frame = data[begin:begin + lengths[left - 1]]
+            if hashlib.sha256(frame).hexdigest()[:32] == rows[0]["last"]:
+                self._last, self._end = at + begin, at + begin + len(frame)
+            return
+
+    def _send_piece(self) -> bool:
+        """False: there is nothing more to send."""
+        with open(self._path, "rb") as file:
+            header = file.read(self.HEADER)
+            if not self._has_asked:
+                self._find_resume(file)
+            start = self._last
+            lengths, data = self._frames(file, start)
+            if start + len(data) <= self._end:  # nothing new fits behind the last frame
+                start = self._end
+                lengths, data = self._frames(file, start)
+        if not lengths:
+            return False
+        self._ask("POST", f"{self._target}/steps", header + data)
+        self._end = start + len(data)
+        self._last = self._end - lengths[-1]
+        return True
 
 
 class Recorder:
@@ -48,15 +203,23 @@ class Recorder:
 
     def __init__(self, path: Path, rank: int = 0, world: int = 1, append: bool = False, *,
                  samples: bool = True, flush_records: int = 64,
-                 flush_seconds: float = 1.0) -> None:
+                 flush_seconds: float = 1.0, url: Optional[str] = None, token: Optional[str] = None,
+                 close_seconds: float = 5.0) -> None:
         """Creates the ledger; with append=True it goes on with one and marks the resume.
 
         samples=False leaves out the seal of each sample: files are smaller, and `check` finds only
         whole steps that repeat.
+
+        url sends the records to a run of a server, too, in the background: http://HOST:8080/v1/runs/NAME,
+        with the server's token if it needs one.  While the server is away they wait in the file; close()
+        waits up to close_seconds for the rest.
         """
         self.path, self.rank, self.world = os.fspath(path), int(rank), int(world)
         self._own: Optional[c_void_p] = None
         self._failed = False
+        self._sender: Optional[_Sender] = None
+        sender = _Sender(self.path, self.rank, url, token) if url else None
+        self._url, self._close_seconds = url, close_seconds
         self._next, self._epoch, self._watched = 0, 0, -1
         options = RecorderOptions()
         library().iron_recorder_options_init_sized(byref(options), ctypes.sizeof(options))
@@ -68,6 +231,9 @@ class Recorder:
         own = c_void_p()
         call("iron_recorder_open", os.fsencode(self.path), byref(options), byref(own))
         self._own = own
+        if sender:
+            self._sender = sender
+            sender.start()
 
     def step(self, step: int, tokens: Any, micro: int = 0, epoch: int = 0) -> None:
         """Records the tokens of a step, or of one of its micro steps.
@@ -167,6 +333,10 @@ class Recorder:
         except Exception as why:
             if not self._failed:
                 self._fail(why)
+        sender, self._sender = self._sender, None
+        if sender and not sender.finish(self._close_seconds):
+            warnings.warn(f"{self.path}: the server does not have all records: {sender.why}; send the "
+                          f"rest with iron push {self.path} {self._url}", RuntimeWarning, stacklevel=2)
 
     def __enter__(self) -> Recorder:
         return self

@@ -3,6 +3,9 @@
 resumes lose no more than they must."""
 
 import array
+import hashlib
+import http.server
+import json
 import os
 import signal
 import struct
@@ -10,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import threading
 import unittest
 import warnings
 from pathlib import Path
@@ -198,6 +202,148 @@ class Crashes(RecorderTest):
             self.assertEqual(os.waitpid(child, 0)[1], 0)
             recorder.step(1, [[1]])
         self.assert_records([Record(0, [(0,)]), Record(1, [(1,)])])
+
+
+class FakeRuns(http.server.BaseHTTPRequestHandler):
+    """Takes records as the server does; fails as often as it is told to."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def reply(self, status, document):
+        data = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self):
+        have = self.server.frames
+        self.server.asked.append(self.path)
+        if not have:
+            self.reply(404, {"detail": "there is no run"})
+            return
+        self.reply(200, {"by_rank": [{"records": len(have) + 1,
+                                      "last": hashlib.sha256(have[-1]).hexdigest()[:32]}]})
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.bodies.append(body)
+        if self.server.failures:
+            self.reply(self.server.failures.pop(0), {"detail": "not now"})
+            return
+        assert len(body) <= 1 << 20
+        at = 64
+        for _, payload in frames(body):
+            frame = body[at:at + 16 + len(payload)]
+            at += len(frame)
+            if frame not in self.server.frames:
+                self.server.frames.append(frame)
+        self.reply(200, {"added": 1})
+
+
+class Sending(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "rank.ledger"
+        self.server = self.serve(0)
+
+    def serve(self, port):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), FakeRuns)
+        server.frames, server.bodies, server.asked, server.failures = [], [], [], []
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server
+
+    def recorder(self, port=None, **how):
+        port = port or self.server.server_address[1]
+        return Recorder(self.path, url=f"http://127.0.0.1:{port}/v1/runs/job", flush_records=1,
+                        **{"close_seconds": 60, **how})
+
+    def assert_all(self, server=None):
+        data = self.path.read_bytes()
+        self.assertEqual(b"".join((server or self.server).frames), data[64:])
+
+    def test_all_is_sent(self):
+        with self.recorder() as recorder:
+            for step in range(20):
+                recorder.step(step, [[step, 1], [step, 2]])
+        self.assert_all()
+        self.assertEqual(len(self.server.frames), 21)  # and the end
+
+    def test_failures(self):
+        self.server.failures += [503, 500, 429]
+        with self.recorder() as recorder:
+            recorder.step(0, [[1, 2]])
+        self.assert_all()
+
+    def test_an_outage(self):
+        """The server is away from the beginning, and comes while the ledger grows."""
+        port = self.server.server_address[1]
+        self.server.shutdown()
+        self.server.server_close()
+        recorder = self.recorder(port)
+        for step in range(300):
+            recorder.step(step, [[step] * 4])
+        self.server = self.serve(port)
+        recorder.close()
+        self.assert_all()
+
+    def test_resuming_sends_what_is_new(self):
+        with self.recorder() as recorder:
+            recorder.step(0, [[1, 2]])
+        known = len(self.server.frames)
+        self.server.bodies.clear()
+        with self.recorder(append=True) as recorder:
+            recorder.step(1, [[3, 4]])
+        self.assert_all()
+        self.assertEqual(len(frames(self.server.bodies[0])[0]), 2)
+        self.assertEqual(frames(self.server.bodies[0])[0],
+                         frames(self.path.read_bytes())[known - 1])
+
+    def test_long_records(self):
+        """Pieces of at most a mebibyte, also where no two records fit into one."""
+        with self.recorder() as recorder:
+            for step in range(4):
+                recorder.step(step, array_of(40000, step))
+        self.assert_all()
+
+    def test_a_refusal_warns_and_training_goes_on(self):
+        self.server.failures += [403] * 5
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            recorder = self.recorder()
+            recorder.step(0, [[1, 2]])
+            recorder.step(1, [[1, 3]])
+            recorder.close()
+        self.assertEqual(len(frames(self.path.read_bytes())), 3)
+        texts = [str(w.message) for w in said]
+        self.assertTrue(any("sending has stopped" in t and "403" in t for t in texts), texts)
+        self.assertTrue(any("iron push" in t for t in texts), texts)
+
+    def test_a_server_that_stays_away(self):
+        self.server.shutdown()
+        self.server.server_close()
+        with self.assertWarnsRegex(RuntimeWarning, "iron push"):
+            with self.recorder(close_seconds=0.1) as recorder:
+                recorder.step(0, [[1, 2]])
+        self.assertEqual(len(frames(self.path.read_bytes())), 2)
+
+    def test_addresses(self):
+        for url in ("http://127.0.0.1/v1/engines/e", "ftp://127.0.0.1/v1/runs/a", "x",
+                    "http://127.0.0.1/v1/runs/", "http://u@127.0.0.1/v1/runs/a"):
+            with self.assertRaisesRegex(ValueError, "address of a run"):
+                Recorder(self.path, url=url)
+        self.assertFalse(self.path.exists())
+
+
+def array_of(rows, value):
+    """Rows of one token each."""
+    return [array.array("I", [value * rows + k]) for k in range(rows)]
 
 
 if __name__ == "__main__":

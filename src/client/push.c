@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * push.c: iron_push: sends a file to an engine on a server, piece by piece, so that every token is
- * fed exactly once, also after lost connections and restarts.
+ * fed exactly once, also after lost connections and restarts; and iron_push_ledger, at the end.
  *
  * A piece is sent with the position where it belongs (`at`), so the server takes it there or not at
  * all: sending it again can never feed it twice. The engine's position is the truth: it is read at
@@ -26,14 +26,18 @@
 #include "core/memory.h"
 #include "core/number.h"
 #include "core/seal.h"
+#include "core/sha256.h"
 #include "formats/dtype.h"
 #include "formats/source.h"
 #include "io/http.h"
+#include "ledger/ledger_internal.h"
 
 #include <iron/iron_digest.h>
 #include <iron/iron_server.h>
 
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <regex.h>
 #include <stdbool.h>
@@ -41,9 +45,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-/* The address of an engine: http://HOST[:PORT]/v1/engines/NAME[/feed]
+/* The address of an engine: http://HOST[:PORT]/v1/engines/NAME[/feed], or of a run:
+ * http://HOST[:PORT]/v1/runs/NAME[/steps]
  *
  * No user, no query, no percent signs: an engine's name needs none, and an address that could be
  * decoded twice, or read by the server as another path, cannot be written. Anything else is refused
@@ -51,11 +58,13 @@
 
 #define URL_BYTES  512u
 #define NAME_BYTES 65u
+#define ENGINES    "/v1/engines/"
+#define RUNS       "/v1/runs/"
 #define DIGITS     "0123456789"
 #define LETTERS    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 typedef struct engine_url {
-    char engine[URL_BYTES]; /* without /feed */
+    char engine[URL_BYTES]; /* or run; without /feed or /steps */
     char name[NAME_BYTES];
     bool is_loopback; /* this machine, by definition: no proxy is used */
 } engine_url;
@@ -64,18 +73,19 @@ typedef struct engine_url {
  * server. Letters are listed, since ranges depend on the locale. */
 #define URL_PATTERN                                                                                \
     "^([Hh][Tt][Tt][Pp][Ss]?://(\\[[" DIGITS "abcdefABCDEF:.]+]|[" LETTERS DIGITS "._-]+)"         \
-    "(:([" DIGITS "]+))?/v1/engines/([" LETTERS DIGITS "][" LETTERS DIGITS "._-]*))(/feed)?$"
+    "(:([" DIGITS "]+))?%s([" LETTERS DIGITS "][" LETTERS DIGITS "._-]*))(%s)?$"
 
 enum { PART_ENGINE = 1, PART_HOST, PART_PORT = 4, PART_NAME, PARTS };
 
-static bool split_url(const char *text, engine_url *url) {
+static bool split_url(const char *text, const char *folder, const char *last, engine_url *url) {
     regmatch_t at[PARTS];
     regex_t pattern;
-    char host[URL_BYTES];
+    char host[URL_BYTES], all[512];
     unsigned long port = 1;
-    bool is_url = regcomp(&pattern, URL_PATTERN, REG_EXTENDED) == 0;
+    bool is_url;
 
-    if (!is_url) /* no memory */
+    snprintf(all, sizeof all, URL_PATTERN, folder, last);
+    if (regcomp(&pattern, all, REG_EXTENDED) != 0) /* no memory */
         return false;
     is_url = regexec(&pattern, text, PARTS, at, 0) == 0;
     regfree(&pattern);
@@ -96,7 +106,7 @@ static bool split_url(const char *text, engine_url *url) {
 
 static iron_status parse_url(const char *text, engine_url *url, iron_error *err) {
     *url = (engine_url){0};
-    IRON_FAIL_IF(!split_url(text, url), err, IRON_E_ARG,
+    IRON_FAIL_IF(!split_url(text, ENGINES, "/feed", url), err, IRON_E_ARG,
                  "'%.100s' is not the address of an engine; it looks like "
                  "http://127.0.0.1:8080/v1/engines/NAME (https:// for a server with TLS)",
                  text);
@@ -261,7 +271,9 @@ typedef struct http_client {
     char authorization[IRON_AUTH_TOKEN_SIZE + 32]; /* "": none */
     char *text;                                    /* of the response: RESPONSE_BYTES_MAX */
     size_t bytes;
-    request_body *body; /* that is being sent */
+    request_body *body; /* that is being sent; or NULL, and then these: */
+    const unsigned char *bytes_at;
+    size_t bytes_left;
 } http_client;
 
 static bool receive(void *context, const iron__http_response *got, const void *data, size_t bytes) {
@@ -276,10 +288,24 @@ static bool receive(void *context, const iron__http_response *got, const void *d
 }
 
 static size_t send_body(void *context, char *to, size_t room) {
-    return body_take(((http_client *)context)->body, to, room);
+    http_client *h = context;
+    size_t count = h->bytes_left < room ? h->bytes_left : room;
+
+    if (h->body)
+        return body_take(h->body, to, room);
+    memcpy(to, h->bytes_at, count);
+    h->bytes_at += count;
+    h->bytes_left -= count;
+    return count;
 }
 
-/* Both files may be NULL. Sends nothing yet. The client is freed whatever this returns. */
+static void http_close(http_client *http) {
+    iron__http_connection_destroy(http->connection);
+    explicit_bzero(http->authorization, sizeof http->authorization);
+    free(http->text);
+}
+
+/* Both files may be NULL. Sends nothing yet. To be closed whatever this returns. */
 static iron_status http_open(http_client *h, const engine_url *url, const char *token_file,
                              const char *ca_file, iron_error *err) {
     char token[IRON_AUTH_TOKEN_SIZE];
@@ -509,6 +535,7 @@ typedef struct push {
     push_plan plan;
     push_progress progress;
     engine_state engine; /* as last seen */
+    const char *what;    /* "engine" or "run" */
     uint32_t retries, retried;
     bool may_be_taken; /* the current piece may have been taken without a response */
 } push;
@@ -519,14 +546,14 @@ static void note(const push *p, const char *sentence) {
 }
 
 static iron_status refuse(const push *p, const response *r, iron_error *err) {
-    IRON_FAIL(err, r->status ? IRON_E_STATE : IRON_E_IO, "engine %s: %s%s", p->url.name, r->reason,
-              r->status == 413 ? "; --piece makes requests smaller" : "");
+    IRON_FAIL(err, r->status ? IRON_E_STATE : IRON_E_IO, "%s %s: %s%s", p->what, p->url.name,
+              r->reason, r->status == 413 && p->source ? "; --piece makes requests smaller" : "");
 }
 
 static iron_status give_up(const push *p, const response *r, iron_error *err) {
     IRON_FAIL(err, IRON_E_IO,
-              "engine %s: %.140s; tried %u times: push again later, it resumes where it stopped",
-              p->url.name, r->reason, p->retries);
+              "%s %s: %.140s; tried %u times: push again later, it resumes where it stopped",
+              p->what, p->url.name, r->reason, p->retries);
 }
 
 /* Waits before attempt 1, 2, ...; the caller may cancel meanwhile. */
@@ -671,7 +698,8 @@ static iron_status run(push *p, iron_error *err) {
 
 iron_status iron_push(const iron_push_options *options, iron_source *source, iron_progress progress,
                       void *context, iron_push_result *result, iron_error *err) {
-    push p = {.options = options, .source = source, .progress = {.call = progress}};
+    push p = {
+        .options = options, .source = source, .progress = {.call = progress}, .what = "engine"};
     const engine_state *e = &p.engine;
     iron_status status;
 
@@ -704,8 +732,239 @@ iron_status iron_push(const iron_push_options *options, iron_source *source, iro
     memcpy(result->seal, e->seal, sizeof result->seal);
     memcpy(result->engine, p.url.name, sizeof result->engine);
     iron__parallel_source_close(p.at);
-    iron__http_connection_destroy(p.http.connection);
-    explicit_bzero(p.http.authorization, sizeof p.http.authorization);
-    free(p.http.text);
+    http_close(&p.http);
+    return status;
+}
+
+/* Ledgers. A ledger is sent in pieces of whole frames. The server does not store a frame again that
+ * it has, so a piece whose response was lost is simply sent again; and each piece begins with the
+ * last frame of the one before, which tells the server their order whatever the times in them. If
+ * the server's newest frame of this rank is in the ledger, after as many others as it has, the push
+ * goes on there. */
+
+#define LEDGER_PIECE_BYTES ((size_t)1 << 20) /* what the server takes, with the header */
+
+typedef struct ledger_push {
+    push base;
+    const char *path;
+    int fd;
+    uint64_t file_bytes, at; /* at: where the next piece begins */
+    unsigned char *piece;
+    size_t bytes, records; /* of the piece: whole frames, with the header; without it */
+    size_t last;           /* where its last frame begins */
+    iron_push_ledger_result *result;
+} ledger_push;
+
+/* Reads the frames from l->at on that fit into a piece. */
+static iron_status read_piece(ledger_push *l, iron_error *err) {
+    ssize_t got = pread(l->fd, l->piece + LEDGER_HEADER_BYTES,
+                        LEDGER_PIECE_BYTES - LEDGER_HEADER_BYTES, (off_t)l->at);
+    size_t end = LEDGER_HEADER_BYTES + (got > 0 ? (size_t)got : 0), frame;
+
+    if (got < 0)
+        return iron__fail_path(err, "read", l->path, errno);
+    l->bytes = l->last = LEDGER_HEADER_BYTES;
+    for (l->records = 0; (frame = iron__ledger_frame(l->piece + l->bytes, end - l->bytes)) > 0;
+         l->records++) {
+        l->last = l->bytes;
+        l->bytes += frame;
+    }
+    IRON_FAIL_IF(l->records == 0 && end == LEDGER_PIECE_BYTES &&
+                     iron__ledger_u32(l->piece + LEDGER_HEADER_BYTES) == LEDGER_STEP &&
+                     iron__ledger_u32(l->piece + LEDGER_HEADER_BYTES + 4) >
+                         LEDGER_PIECE_BYTES - LEDGER_HEADER_BYTES - LEDGER_FRAME_BYTES,
+                 err, IRON_E_UNSUPPORTED,
+                 "%.120s: the record at byte %" PRIu64
+                 " is longer than a server takes; record micro steps, or without samples",
+                 l->path, l->at);
+    return IRON_OK;
+}
+
+/* Where the server's newest frame is in the ledger; else its beginning. */
+static iron_status find_resume(ledger_push *l, const iron__json *root, iron_error *err) {
+    const iron__json *rank = iron__json_at(iron__json_member(root, "by_rank"), 0);
+    const char *last = get_hex(iron__json_member(rank, "last"), 32);
+    uint64_t records = 0, seen = 1; /* the header */
+
+    if (!last ||
+        !iron__json_get_whole(iron__json_member(rank, "records"), JSON_WHOLE_MAX, &records))
+        return IRON_OK;
+    while (seen < records) {
+        unsigned char digest[IRON_SHA256_BYTES];
+        char text[33];
+
+        IRON_TRY(read_piece(l, err));
+        if (l->records == 0)
+            break;
+        if (seen + l->records < records) {
+            seen += l->records;
+            l->at += l->bytes - LEDGER_HEADER_BYTES;
+            continue;
+        }
+        l->last = LEDGER_HEADER_BYTES;
+        while (++seen < records)
+            l->last += iron__ledger_frame(l->piece + l->last, l->bytes - l->last);
+        iron__sha256(l->piece + l->last, iron__ledger_frame(l->piece + l->last, l->bytes - l->last),
+                     digest);
+        for (size_t k = 0; k < 16; k++)
+            snprintf(text + 2 * k, 3, "%02x", digest[k]);
+        l->at += l->last - LEDGER_HEADER_BYTES;
+        if (strcmp(text, last) == 0) {
+            l->result->resumed_at = l->at;
+            return IRON_OK;
+        }
+        break;
+    }
+    l->at = LEDGER_HEADER_BYTES;
+    return IRON_OK;
+}
+
+/* Asks what the run has of this rank. */
+static iron_status ask_run(ledger_push *l, iron_error *err) {
+    char url[URL_BYTES + 32];
+    iron__http_request request = {.url = url, .seconds = ASK_SECONDS};
+    const iron__json *root = NULL;
+    iron_status status = IRON_OK;
+    push *p = &l->base;
+    response r;
+
+    snprintf(url, sizeof url, "%s?rank=%" PRIu32, p->url.engine, l->result->rank);
+    for (uint32_t attempt = 1;; attempt++) {
+        run_request(&p->http, &request, &r);
+        if (r.status == 200 || r.status == 404)
+            break;
+        IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
+                     p->url.engine, r.reason);
+        if (!is_temporary(&r))
+            return refuse(p, &r, err);
+        if (attempt > p->retries)
+            return give_up(p, &r, err);
+        IRON_TRY(pause_before(p, attempt, &r, 0, err));
+        request.line_count = 0;
+    }
+    if (r.status == 200 && iron__json_parse(p->http.text, p->http.bytes, iron__allocator_default(),
+                                            &root, NULL) == IRON_OK) {
+        status = find_resume(l, root, err);
+        iron__json_destroy(iron__allocator_default(), root);
+    }
+    return status;
+}
+
+static iron_status post_piece(ledger_push *l, iron_error *err) {
+    push *p = &l->base;
+    const iron__json *root = NULL;
+    uint64_t added = 0;
+    char url[URL_BYTES + 32];
+    response r;
+
+    snprintf(url, sizeof url, "%s/steps", p->url.engine);
+    for (uint32_t attempt = 1;; attempt++) {
+        iron__http_request request = {
+            .url = url,
+            .silence_max = SILENT_SECONDS,
+            .send = send_body,
+            .send_bytes = l->bytes,
+            .lines = {"Expect:", "Content-Type: application/octet-stream"},
+            .line_count = 2};
+
+        p->http.bytes_at = l->piece;
+        p->http.bytes_left = l->bytes;
+        run_request(&p->http, &request, &r);
+        if (r.status == 200)
+            break;
+        if (!is_temporary(&r))
+            return refuse(p, &r, err);
+        if (attempt > p->retries)
+            return give_up(p, &r, err);
+        IRON_TRY(pause_before(p, attempt, &r, l->at, err));
+        p->retried++;
+    }
+    if (iron__json_parse(p->http.text, p->http.bytes, iron__allocator_default(), &root, NULL) ==
+        IRON_OK)
+        iron__json_get_whole(iron__json_member(root, "added"), JSON_WHOLE_MAX, &added);
+    iron__json_destroy(iron__allocator_default(), root);
+    l->result->added += added;
+    return IRON_OK;
+}
+
+static iron_status push_pieces(ledger_push *l, iron_error *err) {
+    bool is_sent, has_overlap; /* the piece begins with a frame that the server has */
+
+    l->at = LEDGER_HEADER_BYTES;
+    IRON_TRY(ask_run(l, err));
+    is_sent = has_overlap = l->result->resumed_at > 0;
+    l->base.progress.total = l->file_bytes;
+    for (;;) {
+        IRON_TRY(report_progress(&l->base.progress, l->at, err));
+        IRON_TRY(read_piece(l, err));
+        if (has_overlap && l->records <= 1) { /* nothing more fits behind it, or is there */
+            l->at += l->bytes - LEDGER_HEADER_BYTES;
+            has_overlap = false;
+            IRON_TRY(read_piece(l, err));
+        }
+        if (l->records == 0 && is_sent)
+            break;
+        IRON_TRY(post_piece(l, err));
+        is_sent = true;
+        l->result->sent += l->records - has_overlap;
+        has_overlap = l->records > 0;
+        l->at += l->last - LEDGER_HEADER_BYTES;
+    }
+    if (l->file_bytes > l->at)
+        l->result->torn = l->file_bytes - l->at;
+    return IRON_OK;
+}
+
+static iron_status open_ledger(ledger_push *l, iron_error *err) {
+    struct stat about;
+
+    l->piece = malloc(LEDGER_PIECE_BYTES);
+    l->fd = open(l->path, O_RDONLY | O_CLOEXEC);
+    if (!l->piece)
+        return iron__no_memory(err, l->path);
+    if (l->fd < 0 || fstat(l->fd, &about) != 0)
+        return iron__fail_path(err, "open", l->path, errno);
+    IRON_FAIL_IF(!S_ISREG(about.st_mode) ||
+                     pread(l->fd, l->piece, LEDGER_HEADER_BYTES, 0) != LEDGER_HEADER_BYTES ||
+                     !iron__ledger_header_is_valid(l->piece),
+                 err, IRON_E_FORMAT,
+                 "%.120s is not a ledger; runs take those that the Recorder of iron_tokens writes",
+                 l->path);
+    l->file_bytes = (uint64_t)about.st_size;
+    l->result->rank = iron__ledger_u32(l->piece + 16);
+    return IRON_OK;
+}
+
+iron_status iron_push_ledger(const iron_push_options *options, const char *path,
+                             iron_progress progress, void *context, iron_push_ledger_result *result,
+                             iron_error *err) {
+    ledger_push l = {.base = {.options = options, .progress = {.call = progress}, .what = "run"},
+                     .path = path,
+                     .fd = -1,
+                     .result = result};
+    push *p = &l.base;
+    iron_status status;
+
+    IRON_TRY(iron__struct_check(options, sizeof *options, "iron_push_options", err));
+    IRON_TRY(iron__struct_check(result, sizeof *result, "iron_push_ledger_result", err));
+    *result = (iron_push_ledger_result){.struct_size = sizeof *result};
+    IRON_FAIL_IF(!options->url || !split_url(options->url, RUNS, "/steps", &p->url), err,
+                 IRON_E_ARG,
+                 "'%.100s' is not the address of a run; a ledger goes to one like "
+                 "http://127.0.0.1:8080/v1/runs/NAME",
+                 options->url ? options->url : "");
+    memcpy(result->run, p->url.name, sizeof result->run);
+    p->progress.context = context;
+    p->retries = options->retries ? options->retries : RETRIES;
+    status = open_ledger(&l, err);
+    if (status == IRON_OK)
+        status = http_open(&p->http, &p->url, options->token_file, options->ca_file, err);
+    if (status == IRON_OK)
+        status = push_pieces(&l, err);
+    result->retried = p->retried;
+    http_close(&p->http);
+    if (l.fd >= 0)
+        close(l.fd);
+    free(l.piece);
     return status;
 }

@@ -20,6 +20,7 @@
 #include "core/thread_pool.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Hashes that are looked up together, so that their cache misses overlap. */
@@ -649,6 +650,48 @@ static iron_status report_units(check *c, iron_error *err) {
                 err));
     }
     return IRON_OK;
+}
+
+/* "step 7" or "steps 7 to 9" */
+static void steps_text(uint64_t first, uint64_t count, char text[64]) {
+    if (count == 1)
+        snprintf(text, 64, "step %" PRIu64, first);
+    else
+        snprintf(text, 64, "steps %" PRIu64 " to %" PRIu64, first, first + count - 1);
+}
+
+void iron_ledger_finding_text(const iron_ledger_finding *f, uint64_t steps, uint64_t count,
+                              char text[IRON_LEDGER_SENTENCE]) {
+    char here[64], there[64], other[24] = "", says[112];
+    bool is_one = steps == 1;
+
+    steps_text(f->step, f->kind == IRON_LEDGER_MISSING_STEP ? f->count : steps, here);
+    steps_text(f->first_step, steps, there);
+    if (f->first_rank != f->rank)
+        snprintf(other, sizeof other, " on rank %" PRIu32, f->first_rank);
+    switch (f->kind) {
+    case IRON_LEDGER_CUT_OFF:
+        snprintf(text, IRON_LEDGER_SENTENCE,
+                 "rank %" PRIu32 " is cut off after step %" PRIu64 ": %" PRIu64 " torn bytes",
+                 f->rank, f->step, f->count);
+        return;
+    case IRON_LEDGER_MISSING_STEP:
+        snprintf(text, IRON_LEDGER_SENTENCE, "%s %s missing on rank %" PRIu32, here,
+                 f->count == 1 ? "is" : "are", f->rank);
+        return;
+    case IRON_LEDGER_SAME_ON_RANKS:
+        snprintf(says, sizeof says, "ha%s the tokens of rank %" PRIu32, is_one ? "s" : "ve",
+                 f->first_rank);
+        break;
+    case IRON_LEDGER_CONFLICTING_STEP:
+        snprintf(says, sizeof says, "w%s recorded before with other tokens", is_one ? "as" : "ere");
+        break;
+    default:
+        snprintf(says, sizeof says, "repeat%s %s%s%s", is_one ? "s" : "",
+                 f->kind == IRON_LEDGER_REPEATED_STEP ? "" : "samples of ", there, other);
+    }
+    snprintf(text, IRON_LEDGER_SENTENCE, "%s on rank %" PRIu32 " %s: %" PRIu64 " sample%s", here,
+             f->rank, says, count, count == 1 ? "" : "s");
 }
 
 iron_status iron_ledgers_check(const iron_ledgers *ledgers,

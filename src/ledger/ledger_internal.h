@@ -85,7 +85,7 @@ typedef struct iron__ledger_file {
     const unsigned char *map;
     size_t bytes, whole; /* whole: without the torn end */
     uint32_t rank, flags;
-    bool is_closed;
+    bool is_closed, is_borrowed; /* is_borrowed: the bytes are the caller's, and have no header */
     size_t records, superseded;
     uint64_t samples, tokens;
     iron__ledger_entry first, last; /* as they were written */
@@ -112,6 +112,18 @@ struct iron_ledgers {
     size_t history_count, capacity;
     uint64_t steps, ranks;
 };
+
+/* The frames of a rank in memory, as they follow the header of a file; the first one is a RESUME
+ * that stands for the header. */
+typedef struct iron__ledger_frames {
+    uint32_t rank;
+    const unsigned char *bytes;
+    size_t count;
+} iron__ledger_frames;
+
+/* The ledgers of a run whose frames are in memory, sorted by rank; they are borrowed. */
+iron_status iron__ledgers_of_frames(const iron__ledger_frames *ranks, size_t count,
+                                    iron_ledgers **out, iron_error *err);
 
 static inline uint32_t iron__ledger_rank(const iron_ledgers *l, const iron__ledger_entry *e) {
     return l->files[e->file].rank;

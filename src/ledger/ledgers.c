@@ -156,9 +156,14 @@ static iron_status judge_rest(iron__ledger_file *f, size_t at, iron_error *err) 
 }
 
 static iron_status read_frames(iron_ledgers *l, iron__ledger_file *f, iron_error *err) {
-    size_t at = LEDGER_HEADER_BYTES, bytes;
+    size_t at = f->is_borrowed ? 0 : LEDGER_HEADER_BYTES, bytes;
 
-    IRON_TRY(add_part(f, iron__ledger_u32(f->map + 20), iron__ledger_u64(f->map + 24), err));
+    if (!f->is_borrowed)
+        IRON_TRY(add_part(f, iron__ledger_u32(f->map + 20), iron__ledger_u64(f->map + 24), err));
+    IRON_FAIL_IF(f->is_borrowed && (iron__ledger_frame(f->map, f->bytes) == 0 ||
+                                    iron__ledger_u32(f->map) != LEDGER_RESUME),
+                 err, IRON_E_FORMAT, "the records of %.80s do not begin with their header",
+                 f->path);
     for (; at < f->bytes; at += bytes) {
         const unsigned char *frame = f->map + at, *payload = frame + LEDGER_FRAME_BYTES;
 
@@ -415,20 +420,10 @@ static void count_steps(iron_ledgers *l) {
         l->ranks += l->files[k].records > l->files[k].superseded;
 }
 
-iron_status iron_ledgers_open(const char *const *paths, size_t count, iron_ledgers **out,
-                              iron_error *err) {
-    iron_ledgers *l = calloc(1, sizeof *l);
-    iron_status status = l ? IRON_OK : iron__no_memory(err, "ledgers");
+/* Reads the files that were added. Takes the ledgers. */
+static iron_status finish(iron_ledgers *l, iron_ledgers **out, iron_error *err) {
+    iron_status status = read_files(l, err);
 
-    *out = NULL;
-    for (size_t k = 0; status == IRON_OK && k < count; k++)
-        status = add_path(l, paths[k], err);
-    if (status == IRON_OK && (!l->files || l->file_count == 0)) {
-        status = IRON_E_ARG;
-        iron__fail(err, status, 0, "no ledgers; name files, or a folder of them");
-    }
-    if (status == IRON_OK)
-        status = read_files(l, err);
     if (status == IRON_OK)
         status = find_generations(l, err);
     if (status == IRON_OK) {
@@ -444,13 +439,58 @@ iron_status iron_ledgers_open(const char *const *paths, size_t count, iron_ledge
     return status;
 }
 
+iron_status iron__ledgers_of_frames(const iron__ledger_frames *ranks, size_t count,
+                                    iron_ledgers **out, iron_error *err) {
+    iron_ledgers *l = calloc(1, sizeof *l);
+
+    *out = NULL;
+    if (l)
+        l->files = calloc(count + 1, sizeof *l->files);
+    if (!l || !l->files || count == 0) {
+        iron_ledgers_close(l);
+        return iron__no_memory(err, "the ledgers of a run");
+    }
+    for (size_t k = 0; k < count; k++) {
+        iron__ledger_file *f = &l->files[l->file_count++];
+
+        *f = (iron__ledger_file){.path = iron__print("rank %" PRIu32, ranks[k].rank),
+                                 .map = ranks[k].bytes,
+                                 .bytes = ranks[k].count,
+                                 .rank = ranks[k].rank,
+                                 .is_borrowed = true};
+        if (!f->path) {
+            iron_ledgers_close(l);
+            return iron__no_memory(err, "the ledgers of a run");
+        }
+    }
+    return finish(l, out, err);
+}
+
+iron_status iron_ledgers_open(const char *const *paths, size_t count, iron_ledgers **out,
+                              iron_error *err) {
+    iron_ledgers *l = calloc(1, sizeof *l);
+    iron_status status = l ? IRON_OK : iron__no_memory(err, "ledgers");
+
+    *out = NULL;
+    for (size_t k = 0; status == IRON_OK && k < count; k++)
+        status = add_path(l, paths[k], err);
+    if (status == IRON_OK && (!l->files || l->file_count == 0)) {
+        status = IRON_E_ARG;
+        iron__fail(err, status, 0, "no ledgers; name files, or a folder of them");
+    }
+    if (status == IRON_OK)
+        return finish(l, out, err);
+    iron_ledgers_close(l);
+    return status;
+}
+
 void iron_ledgers_close(iron_ledgers *l) {
     if (!l)
         return;
     for (size_t k = 0; k < l->file_count; k++) {
         iron__ledger_file *f = &l->files[k];
 
-        if (f->map)
+        if (f->map && !f->is_borrowed)
             munmap((void *)(uintptr_t)f->map, f->bytes);
         free(f->path);
         free(f->parts);

@@ -56,7 +56,8 @@ static uint64_t equal(const unsigned char *a, const unsigned char *b, size_t cou
 /* Token files
  *
  *     # a comment
- *     TOKEN ROLE [ENGINES]            ROLE: read, feed or admin; ENGINES: a pattern of names
+ *     TOKEN ROLE [ENGINES]            ROLE: read, feed or admin; ENGINES: a pattern of names,
+ *                                    of engines and runs
  *     sha256:HEX ROLE [ENGINES]       the token's hash instead of the token
  *
  * A file with one word is a token with all rights. No message shows any of a token. */
@@ -316,8 +317,8 @@ iron__http_error iron__access_allows(const iron__request *req) {
 iron__http_error iron__access_engine(const iron__request *req, const char *name) {
     if (!name[0] || iron__request_sees(req, name))
         return iron__http_error_none();
-    return iron__http_error_make("forbidden", "use a token for this engine",
-                                 "the token is not for engine %.64s", name);
+    return iron__http_error_make("forbidden", "use a token for this name",
+                                 "the token is not for the name %.64s", name);
 }
 
 /* Wrong tokens

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * events.c: server-sent events: GET /v1/engines/{name}/events for one engine, and GET /v1/events
- * for all that the dashboard shows over one connection.
+ * events.c: server-sent events: GET /v1/engines/{name}/events for one engine, GET /v1/events for
+ * all that the dashboard shows over one connection, and GET /v1/runs/{run}/events for one run.
  *
  * An event stream collects text in a buffer that libmicrohttpd then reads. A comment goes into
  * every long silence: it keeps proxies from closing the connection, and finds clients that are
@@ -424,3 +424,104 @@ static void get_all_events(iron__request *req) {
 
 const iron__route iron__route_events = {
     .method = "GET", .pattern = "/v1/events", .query = "engine", .end = get_all_events};
+
+/* GET /v1/runs/{run}/events: an event `run` when there are new records or a new check, at most four
+ * times a second, and an event `finding` for each one that was not sent before. */
+
+typedef struct run_events {
+    event_stream stream; /* first */
+    char name[IRON_ENGINE_NAME_MAX + 1];
+    uint64_t run, records, checked; /* as sent; run: its id */
+    uint64_t changes, sent_ns;
+    iron_ledger_findings sent;
+} run_events;
+
+static int compare_findings(const iron_ledger_finding *x, const iron_ledger_finding *y) {
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->kind > y->kind) - (x->kind < y->kind);
+}
+
+/* Those that were not sent, and those whose count has changed; both lists are sorted. */
+static void write_findings(event_stream *s, const iron_ledger_findings *sent,
+                           const iron_ledger_findings *found) {
+    char text[IRON_LEDGER_SENTENCE];
+
+    for (size_t k = 0, at = 0; k < found->count; k++) {
+        const iron_ledger_finding *f = &found->list[k];
+
+        while (at < sent->count && compare_findings(&sent->list[at], f) < 0)
+            at++;
+        if (at < sent->count && compare_findings(&sent->list[at], f) == 0 &&
+            sent->list[at].count == f->count)
+            continue;
+        iron_ledger_finding_text(f, 1, f->count, text);
+        write_text(s,
+                   "event: finding\ndata: {\"kind\": \"%s\", \"step\": %" PRIu64
+                   ", \"rank\": %" PRIu32 ", \"first_step\": %" PRIu64 ", \"first_rank\": %" PRIu32
+                   ", \"count\": %" PRIu64 ", \"sentence\": \"%s\"}\n\n",
+                   iron_ledger_kind_name(f->kind), f->step, f->rank, f->first_step, f->first_rank,
+                   f->count, text);
+    }
+}
+
+static void run_fill(event_stream *s) {
+    run_events *e = (run_events *)s;
+    iron__run_check check;
+    iron__run_view view;
+    bool found, is_checked;
+
+    if (e->run) {
+        sleep_until(e->sent_ns, LIST_NS);
+        e->changes = iron__checker_wait(s->server, e->changes, WAIT_MS);
+    }
+    if (iron__store_run_find(s->server->store, e->name, &view, &found, NULL) != IRON_OK) {
+        s->is_over = true;
+        return;
+    }
+    if (!found || (e->run && view.id != e->run)) {
+        write_deleted_event(s, e->name);
+        s->is_over = true;
+        return;
+    }
+    is_checked = iron__run_check_get(s->server, view.id, &check);
+    if (!e->run || view.records != e->records || check.records != e->checked) {
+        write_text(s,
+                   "event: run\ndata: {\"name\": \"%s\", \"ranks\": %" PRIu64
+                   ", \"records\": %" PRIu64 ", \"bytes\": %" PRIu64
+                   ", \"is_current\": %s, \"steps\": %" PRIu64 ", \"last_step\": %" PRIu64
+                   ", \"findings_total\": %" PRIu64 "}\n\n",
+                   view.name, view.ranks, view.records, view.bytes,
+                   check.records == view.records ? "true" : "false", check.summary.steps,
+                   check.summary.last_step, check.found.total);
+        e->sent_ns = iron__clock_ns();
+    }
+    e->run = view.id;
+    e->records = view.records;
+    e->checked = check.records;
+    if (!is_checked)
+        return;
+    write_findings(s, &e->sent, &check.found);
+    iron_ledger_findings_deinit(&e->sent);
+    e->sent = check.found;
+}
+
+static void run_deinit(event_stream *s) { iron_ledger_findings_deinit(&((run_events *)s)->sent); }
+
+static void get_run_events(iron__request *req) {
+    iron__run_view view;
+    run_events *e = NULL;
+
+    if (iron__route_run(req, &view))
+        e = stream_create(req, sizeof *e, run_fill, NULL);
+    if (!e)
+        return;
+    e->stream.deinit = run_deinit;
+    memcpy(e->name, view.name, sizeof e->name);
+    respond(req, &e->stream);
+}
+
+const iron__route iron__route_run_events = {
+    .method = "GET", .pattern = "/v1/runs/{run}/events", .end = get_run_events};

@@ -11,7 +11,7 @@
  *
  *     begin   the header is complete, no byte of the body was read: refuse early, or set req->own
  *     take    some bytes of a streamed body
- *     end     the body is complete (IRON_BODY_JSON: collected in req->body): respond
+ *     end     the body is complete (a collected one is in req->body): respond
  *     drop    always, when the request is over, however it ended: free req->own
  *
  * A route may respond in begin, take or end; after that only drop is called. Returning from `end`
@@ -44,12 +44,14 @@
     X("bad-digest", 400, "The body differs from its digest")                                       \
     X("ragged-body", 400, "The body is not a whole number of tokens")                              \
     X("bad-token-value", 400, "A value in the body is not a token")                                \
+    X("bad-ledger", 400, "The body is not a part of a ledger")                                     \
     X("unexpected-body", 400, "No body is expected here")                                          \
     X("unauthorized", 401, "A token is needed")                                                    \
     X("foreign-origin", 403, "The request comes from a page of another site")                      \
     X("forbidden", 403, "The token does not allow this")                                           \
     X("no-such-path", 404, "There is nothing at this path")                                        \
     X("no-such-engine", 404, "There is no engine with this name")                                  \
+    X("no-such-run", 404, "There is no run with this name")                                        \
     X("method-not-allowed", 405, "The path does not take this method")                             \
     X("not-acceptable", 406, "No accepted type is available")                                      \
     X("too-slow", 408, "The request took too long")                                                \
@@ -72,6 +74,7 @@
     X("read-only", 503, "The server is read-only")                                                 \
     X("unsupported-version", 505, "The HTTP version is not supported")                             \
     X("too-many-engines", 507, "There is no room for another engine")                              \
+    X("run-full", 507, "There is no room for more records of runs")                                \
     X("disk-full", 507, "The disk is full")
 
 #define IRON_PROBLEM_ONE(kind, status, title) +1 // NOLINT(bugprone-macro-parentheses): a sum
@@ -94,6 +97,7 @@ typedef struct iron__request iron__request;
 typedef enum iron__body_kind {
     IRON_BODY_NONE,  /* a body is refused (400) */
     IRON_BODY_JSON,  /* collected, at most IRON_JSON_BODY_MAX bytes */
+    IRON_BODY_BYTES, /* the same, of any type */
     IRON_BODY_STREAM /* any length up to the server's limit, passed to `take` as it arrives */
 } iron__body_kind;
 
@@ -182,7 +186,7 @@ struct iron__request {
     const iron__route *route;
     void *own;            /* the route's; NULL at first */
     const char *variable; /* the value of {name} in the path; "" if there is none */
-    const char *body;     /* IRON_BODY_JSON, in `end`; followed by a NUL that is not counted */
+    const char *body;     /* a collected one, in `end`; followed by a NUL that is not counted */
     size_t body_bytes;
     uint64_t expected_bytes; /* Content-Length, UINT64_MAX when chunked, 0 without a body */
     uint64_t id;             /* for logs and problems */
@@ -203,7 +207,7 @@ struct iron__request {
     uint64_t taken_bytes;    /* of the body, passed to the route; later, discarded */
     uint64_t received_bytes; /* of the body, all of it */
     uint64_t sent_bytes;     /* of the response's body */
-    char *body_buffer;       /* IRON_BODY_JSON */
+    char *body_buffer;       /* of a collected one */
     size_t body_room;
     bool has_digest; /* the header has the body's SHA-256 */
     unsigned char digest[IRON_SHA256_BYTES];
@@ -262,6 +266,8 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
 
 /* The engine with this name, retained; or NULL, and the response is given. */
 iron__store_engine *iron__route_engine(iron__request *req, const char *name);
+/* The run that the path names; false: the response is given (route_runs.c). */
+bool iron__route_run(iron__request *req, iron__run_view *view);
 #define IRON_FULL_HELP                                                                             \
     "Nothing was changed. Delete engines that are not needed, or free space on the disk of the "   \
     "data directory; the server accepts feeds again by itself."

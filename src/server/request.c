@@ -464,6 +464,10 @@ static iron__http_error check_origin(const iron_server *server, const iron__head
 
 /* Which route a request gets, or why it is refused */
 
+static bool is_collected(iron__body_kind kind) {
+    return kind == IRON_BODY_JSON || kind == IRON_BODY_BYTES;
+}
+
 static iron__http_error check_content(const iron__request *req, const iron__header *header) {
     uint64_t max = req->server->options.max_body;
     iron__body_kind kind = req->route->body;
@@ -475,7 +479,7 @@ static iron__http_error check_content(const iron__request *req, const iron__head
     if (kind == IRON_BODY_NONE)
         return iron__http_error_make("unexpected-body", "send the request without a body",
                                      "this path takes no body");
-    if (kind == IRON_BODY_JSON && max > IRON_JSON_BODY_MAX)
+    if (is_collected(kind) && max > IRON_JSON_BODY_MAX)
         max = IRON_JSON_BODY_MAX;
     if (header->body_bytes != IRON_LENGTH_UNKNOWN && header->body_bytes > max)
         return iron__http_error_make(
@@ -576,7 +580,7 @@ static void check_request(iron__request *req, const char *method, const char *ve
         iron__response_problem(req, error.kind, error.help, "%s", error.detail);
 }
 
-/* JSON bodies
+/* Collected bodies
  *
  * So that many clients at once do not fill the memory, large documents share a budget of
  * DOCUMENTS_MAX while they arrive, and are parsed one at a time. A large document gets all of its
@@ -725,7 +729,7 @@ static enum MHD_Result end(iron__request *req) {
         return MHD_NO;
     if (!req->is_answered && req->has_digest)
         check_digest(req);
-    if (!req->is_answered && req->route->body == IRON_BODY_JSON) {
+    if (!req->is_answered && is_collected(req->route->body)) {
         if (req->body_buffer)
             req->body_buffer[req->body_bytes] = '\0';
         req->body = req->body_buffer ? req->body_buffer : "";
@@ -793,7 +797,7 @@ static enum MHD_Result take(iron__request *req, const char *bytes, size_t count)
                                "the line before a chunk contains a control character");
     } else if (req->taken_bytes > server->options.max_body) {
         refuse_large(req, server->options.max_body);
-    } else if (req->route->body == IRON_BODY_JSON) {
+    } else if (is_collected(req->route->body)) {
         collect(req, bytes, count);
     } else if (req->route->take) {
         req->route->take(req, bytes, count);
@@ -828,6 +832,8 @@ static enum MHD_Result handle(void *server, struct MHD_Connection *mhd, const ch
 static const char *engine_of(const iron__request *req) {
     const iron__route *route = req->route;
 
+    if (route && strstr(route->pattern, "{run}"))
+        return "";
     if (req->variable[0] || !route || !route->query || !strstr(route->query, "engine"))
         return req->variable;
     return iron__request_query(req, "engine");

@@ -141,6 +141,7 @@ static void write_limits(iron_json_writer *j, const iron_server_options *o) {
     iron_json_number(j, "max_connections", o->max_connections);
     iron_json_number(j, "max_per_address", o->max_per_address);
     iron_json_number(j, "max_uploads", o->max_uploads);
+    iron_json_number(j, "max_run", o->max_run);
     iron_json_number(j, "header_seconds", o->header_seconds);
     iron_json_number(j, "request_seconds", o->request_seconds);
     iron_json_number(j, "grace_seconds", o->grace_seconds);

@@ -37,6 +37,8 @@ typedef struct metrics {
     double uptime_seconds;
     const iron__store_engine_view *engines;
     size_t engine_count;
+    iron__run_check *runs; /* that were checked */
+    size_t run_count;
 } metrics;
 
 /* Without the one that reads the folder. */
@@ -284,6 +286,22 @@ static void write_engines(FILE *to, const metrics *m) {
                  offsetof(iron__store_engine_view, incoming));
 }
 
+static void write_runs(FILE *to, const metrics *m) {
+    gauge(to, "iron_runs", "Training runs that have been checked.", m->run_count);
+    if (m->run_count == 0)
+        return;
+    family(to, "iron_run_records_total", "counter", "Records of a run that were checked.");
+    for (size_t k = 0; k < m->run_count; k++)
+        labelled_whole(to, "iron_run_records_total", "run", m->runs[k].name, m->runs[k].records);
+    family(to, "iron_run_findings_total", "counter",
+           "Findings in a run, by kind: the most that a check has found since the start.");
+    for (size_t k = 0; k < m->run_count; k++)
+        for (int kind = 0; kind < IRON_LEDGER_KINDS; kind++)
+            fprintf(to, "iron_run_findings_total{run=\"%s\",kind=\"%s\"} %" PRIu64 "\n",
+                    m->runs[k].name, iron_ledger_kind_name((iron_ledger_kind)kind),
+                    m->runs[k].most[kind]);
+}
+
 static void write_process(FILE *to, const metrics *m) {
     const process *p = &m->process;
 
@@ -313,6 +331,7 @@ static void write_metrics(FILE *to, const metrics *m) {
     write_connections(to, m);
     write_store(to, &m->counts, &m->disk);
     write_engines(to, m);
+    write_runs(to, m);
     counter(to, "iron_log_lines_total", "Lines written to standard error.", m->log_lines);
     counter(to, "iron_log_dropped_total", "Lines that were dropped or could not be written.",
             m->log_dropped);
@@ -323,11 +342,16 @@ static bool write_all(const iron__request *req, char **text, size_t *bytes) {
     iron_server *server = req->server;
     metrics m = {.server = server};
     iron__store_engine_view *views = iron__route_views(req, &m.engine_count);
-    FILE *to = views ? open_memstream(text, bytes) : NULL;
+    iron__run_check *runs = calloc(IRON_RUNS_MAX, sizeof *runs);
+    FILE *to = views && runs ? open_memstream(text, bytes) : NULL;
     bool is_good = to != NULL;
 
     if (is_good) {
         m.engines = views;
+        m.runs = runs;
+        for (size_t k = 0, count = iron__run_checks(server, runs); k < count; k++)
+            if (iron__request_sees(req, runs[k].name))
+                runs[m.run_count++] = runs[k];
         m.uptime_seconds = (double)(iron__clock_ns() - server->started_ns) * 1e-9;
         m.is_read_only = iron__store_failure(server->store, NULL) != IRON_OK;
         iron__store_count(server->store, &m.counts, &m.disk);
@@ -338,6 +362,7 @@ static bool write_all(const iron__request *req, char **text, size_t *bytes) {
         is_good = iron__close_whole(to);
     }
     free(views);
+    free(runs);
     return is_good;
 }
 

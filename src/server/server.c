@@ -63,6 +63,7 @@ static void fill_defaults(iron_server_options *o) {
     fill(&o->request_seconds, 3600);
     fill(&o->grace_seconds, 10);
     o->max_body = o->max_body ? o->max_body : (uint64_t)1 << 40;
+    o->max_run = o->max_run ? o->max_run : (uint64_t)256 << 20;
     o->min_body_rate = o->min_body_rate ? o->min_body_rate : 1024;
 }
 
@@ -735,10 +736,12 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     store.engines_max = o->max_engines;
     store.uploads_max = o->max_uploads;
     store.keep_batches = o->keep_batches;
+    store.run_bytes_max = o->max_run;
     store.keep_keys_ms = o->keep_keys * 1000;
     store.accept_loss = o->accept_loss;
     store.reserve_bytes = o->reserve ? o->reserve : IRON_RESERVE_AUTO;
     IRON_TRY(iron__store_open(&store, &server->store, err));
+    IRON_TRY(iron__checker_start(server, err));
     if (stat(o->data, &info) == 0 && (info.st_mode & S_IWOTH)) /* and can replace the database */
         iron__note(server->log, "every user can write to the data directory %s: chmod o-w it",
                    o->data);
@@ -768,6 +771,7 @@ static void destroy(iron_server *server) {
     iron__connections_stop(server);
     iron__listeners_close(server);
     free(server->listeners);
+    iron__checker_stop(server);
     if (server->store)
         iron__store_close(server->store);
     if (server->notify_fd >= 0)

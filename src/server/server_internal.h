@@ -11,6 +11,7 @@
  *     access.c       tokens and their roles, tickets, wrong tokens
  *     response.c     builds and sends responses
  *     log.c          log lines on standard error                                  (one thread)
+ *     runs.c         checks the records of training runs                          (one thread)
  *     routes.c       the list of routes, whose functions are in route_*.c and events.c, and what
  *                    several of them share
  */
@@ -21,6 +22,8 @@
 
 #include "core/files.h"
 #include "store/store.h"
+
+#include <iron/iron_ledger.h>
 
 #include <microhttpd.h>
 #include <pthread.h>
@@ -247,6 +250,31 @@ typedef struct iron__tickets {
     } all[IRON_TICKETS_MAX];
 } iron__tickets;
 
+/* Runs (runs.c) */
+
+typedef struct iron__checker iron__checker;
+
+/* The newest result of checking a run. */
+typedef struct iron__run_check {
+    char name[IRON_ENGINE_NAME_MAX + 1];
+    uint64_t run, records; /* how many were checked */
+    iron_ledgers_summary summary;
+    iron_ledger_findings found;
+    uint64_t most[IRON_LEDGER_KINDS]; /* that any check since the start has found */
+} iron__run_check;
+
+iron_status iron__checker_start(iron_server *server, iron_error *err);
+void iron__checker_stop(iron_server *server);
+/* A run has changed. */
+void iron__checker_notify(iron_server *server);
+/* Waits until there are more than `seen` changes of runs and checks, or the time is over; returns
+ * their number. */
+uint64_t iron__checker_wait(iron_server *server, uint64_t seen, uint32_t milliseconds);
+/* A copy, whose findings are to be released; false: it was not checked yet. */
+bool iron__run_check_get(iron_server *server, uint64_t run, iron__run_check *copy);
+/* All checks without their lists, at most IRON_RUNS_MAX; returns how many. */
+size_t iron__run_checks(iron_server *server, iron__run_check *out);
+
 /* The server */
 
 typedef struct iron__acceptor iron__acceptor;
@@ -296,6 +324,7 @@ struct iron_server {
 
     iron__log *log;
     iron__store *store;
+    iron__checker *checker;
     iron__timeouts *timeouts;
     iron__acceptor *acceptor;
     pthread_mutex_t daemon_lock;            /* guards the two below, after the start */

@@ -47,6 +47,8 @@ struct writer_job {
     iron_status (*run)(iron__writer *writer, writer_job *job, iron_error *err);
     void (*publish)(iron__store *store, writer_job *job); /* after COMMIT; may be NULL */
     iron__store_engine *entry;
+    iron_status (*write)(iron__database *db, void *context, iron_error *err); /* of run_write */
+    void *context;
     bool is_growing;            /* refused while the disk is full */
     bool is_done;               /* create, delete: the name was free, the engine existed */
     iron__feed_outcome refused; /* READ_ONLY, FULL: see error; DONE: it was not */
@@ -618,9 +620,8 @@ bool iron__store_engine_wait(iron__store_engine *entry, uint64_t version, uint32
     return is_changed;
 }
 
-/* Steps a statement to the end. */
-static iron_status sql_finish(iron__database *db, sqlite3_stmt *statement, const char *doing,
-                              iron_error *err) {
+iron_status iron__sql_finish(iron__database *db, sqlite3_stmt *statement, const char *doing,
+                             iron_error *err) {
     bool has_row;
 
     do
@@ -629,9 +630,9 @@ static iron_status sql_finish(iron__database *db, sqlite3_stmt *statement, const
     return IRON_OK;
 }
 
-static iron_status sql_run(iron__database *db, iron__sql which, const uint64_t *words, int count,
-                           const char *doing, iron_error *err) {
-    return sql_finish(db, iron__sql_ready(db, which, words, count, err), doing, err);
+iron_status iron__sql_run(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                          const char *doing, iron_error *err) {
+    return iron__sql_finish(db, iron__sql_ready(db, which, words, count, err), doing, err);
 }
 
 /* The queue of the writer. */
@@ -684,10 +685,10 @@ static iron_status write_ledger(iron__writer *w, const iron__engine_row *row, in
 
     ledger->engines += (uint64_t)count;
     ledger->engines_check ^= iron__engine_row_check(row);
-    return sql_run(w->db, IRON_SQL_LEDGER_WRITE,
-                   IRON_WORDS(ledger->engines, ledger->engines_check, ledger->next_engine,
-                              iron__ledger_check(ledger)),
-                   "write the ledger", err);
+    return iron__sql_run(w->db, IRON_SQL_LEDGER_WRITE,
+                         IRON_WORDS(ledger->engines, ledger->engines_check, ledger->next_engine,
+                                    iron__ledger_check(ledger)),
+                         "write the ledger", err);
 }
 
 static iron_status insert_engine(iron__database *db, const iron__engine_row *row, iron_error *err) {
@@ -703,7 +704,7 @@ static iron_status insert_engine(iron__database *db, const iron__engine_row *row
     sqlite3_bind_text(s, 11, p->backend, -1, SQLITE_STATIC);
     sqlite3_bind_blob(s, 12, p->lattice, (int)(p->lattice_count * sizeof p->lattice[0]),
                       SQLITE_STATIC);
-    return sql_finish(db, s, "write an engine", err);
+    return iron__sql_finish(db, s, "write an engine", err);
 }
 
 /* Also by an engine of the current group, which is not in the list yet. */
@@ -744,8 +745,8 @@ static iron_status run_delete(iron__writer *w, writer_job *job, iron_error *err)
 
     if (entry->is_deleting)
         return IRON_OK;
-    IRON_TRY(
-        sql_run(w->db, IRON_SQL_ENGINE_DELETE, IRON_WORDS(entry->id), "delete an engine", err));
+    IRON_TRY(iron__sql_run(w->db, IRON_SQL_ENGINE_DELETE, IRON_WORDS(entry->id), "delete an engine",
+                           err));
     IRON_FAIL_IF(sqlite3_changes(w->db->handle) != 1, err, IRON_E_FORMAT,
                  "engine %" PRIu64 " is not in %.120s any more; restore a backup", entry->id,
                  w->db->path);
@@ -907,6 +908,24 @@ iron_status iron__store_delete(iron__store *store, iron__store_engine *entry, ir
     return IRON_OK;
 }
 
+static iron_status run_write(iron__writer *w, writer_job *job, iron_error *err) {
+    return job->write(w->db, job->context, err);
+}
+
+iron_status iron__store_write(iron__store *store, bool is_growing,
+                              iron_status (*write)(iron__database *db, void *context,
+                                                   iron_error *err),
+                              void *context, iron_error *err) {
+    writer_job job = {
+        .run = run_write, .write = write, .context = context, .is_growing = is_growing};
+
+    IRON_TRY(check_writable(store, err));
+    IRON_TRY(run_job(store, &job, err));
+    if (!is_growing)
+        writer_request_cleanup(store->writer);
+    return IRON_OK;
+}
+
 /* Feeding.
  *
  * A body is small unless it is known to be large: its bytes are buffered, and the writer reduces
@@ -975,7 +994,7 @@ static iron_status insert_feed(iron__database *db, const iron__feed_row *row, ir
     sqlite3_bind_blob64(s, 21, row->batch_bytes ? row->batch_bytes : (const void *)"",
                         row->batch_bytes_count, SQLITE_STATIC);
     iron__bind_word(s, 22, iron__feed_row_check(row));
-    return sql_finish(db, s, "write a feed", err);
+    return iron__sql_finish(db, s, "write a feed", err);
 }
 
 /* The feed that has used the key. A key is forgotten when it is old, and when the feed before it,
@@ -1006,11 +1025,11 @@ static iron_status find_key(const iron__store_engine *entry, iron__database *db,
     *found = false;
     without_key = *row;
     without_key.key[0] = '\0';
-    return may_write
-               ? sql_run(db, IRON_SQL_FEED_FORGET_KEY,
-                         IRON_WORDS(row->engine, row->number, iron__feed_row_check(&without_key)),
-                         "forget a key", err)
-               : IRON_OK;
+    return may_write ? iron__sql_run(
+                           db, IRON_SQL_FEED_FORGET_KEY,
+                           IRON_WORDS(row->engine, row->number, iron__feed_row_check(&without_key)),
+                           "forget a key", err)
+                     : IRON_OK;
 }
 
 /* Repeated keys. A repeated key with the same tokens gets the first answer again. No hash of the
@@ -1300,7 +1319,7 @@ static iron_status run_block(iron__writer *w, writer_job *job, iron_error *err) 
         iron__sql_ready(w->db, IRON_SQL_BLOCK_INSERT, IRON_WORDS(b->upload, b->number, check), err);
 
     sqlite3_bind_blob(s, 4, b->bytes, (int)IRON_BLOCK_BYTES, SQLITE_STATIC);
-    return sql_finish(w->db, s, "write a block", err);
+    return iron__sql_finish(w->db, s, "write a block", err);
 }
 
 static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) {
@@ -1908,11 +1927,11 @@ static iron_status write_snapshot(iron__writer *w, iron__store_engine *entry, ir
                         IRON_WORDS(row.engine, row.number, row.state, iron__snapshot_check(&row)),
                         err);
     sqlite3_bind_blob(s, 5, bytes, (int)row.count, SQLITE_STATIC);
-    status = sql_finish(w->db, s, "write a snapshot", err);
+    status = iron__sql_finish(w->db, s, "write a snapshot", err);
     free(bytes);
     if (status == IRON_OK) /* keeps the newest two */
-        status = sql_run(w->db, IRON_SQL_SNAPSHOT_PRUNE, IRON_WORDS(row.engine),
-                         "remove old snapshots", err);
+        status = iron__sql_run(w->db, IRON_SQL_SNAPSHOT_PRUNE, IRON_WORDS(row.engine),
+                               "remove old snapshots", err);
     entry->snapshot_next = row.number;
     return status;
 }
@@ -1945,22 +1964,23 @@ static iron_status write_snapshots(iron__writer *w, bool is_closing, iron_error 
     if (!all)
         return IRON_OK;
     iron__store_list(w->store, all, count); /* only this thread changes the list */
-    status = sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err);
+    status = iron__sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err);
     for (size_t k = 0; k < count && status == IRON_OK; k++)
         if (needs_snapshot(all[k], is_closing))
             status = write_snapshot(w, all[k], err);
     if (status == IRON_OK)
-        status = sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
+        status = iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
     settle_snapshots(w, all, count, status == IRON_OK);
     free(all);
     return status;
 }
 
-/* Cleanup. Rows without an owner are feeds and snapshots of deleted engines, and blocks of uploads
- * that never became a feed, or whose feed was removed. Feeds that are no longer kept are removed,
- * too: after the first snapshot that makes them unnecessary for a start. All are removed in small
- * portions, so that deleting an engine costs one row; what is left when the process ends is found
- * again at the next start. One table is cleaned after the other, each by its engines or uploads.
+/* Cleanup. Rows without an owner are feeds and snapshots of deleted engines, records of deleted
+ * runs, and blocks of uploads that never became a feed, or whose feed was removed. Feeds that are
+ * no longer kept are removed, too: after the first snapshot that makes them unnecessary for a
+ * start. All are removed in small portions, so that deleting an engine costs one row; what is left
+ * when the process ends is found again at the next start. One table is cleaned after the other,
+ * each by its engines, uploads or runs.
  */
 
 /* Owners looked at in one transaction: others must not wait for long. */
@@ -1975,9 +1995,12 @@ static const cleanup_table cleanup_tables[] = {
     {IRON_SQL_FEEDS_NEXT_ENGINE, IRON_SQL_ENGINE_EXISTS, IRON_SQL_FEEDS_CLEAN, 64},
     {IRON_SQL_SNAPSHOTS_NEXT_ENGINE, IRON_SQL_ENGINE_EXISTS, IRON_SQL_SNAPSHOTS_CLEAN, 1},
     {IRON_SQL_BLOCKS_NEXT_UPLOAD, IRON_SQL_UPLOAD_EXISTS, IRON_SQL_BLOCKS_CLEAN, 8},
+    {IRON_SQL_RECORDS_NEXT_RUN, IRON_SQL_RUN_EXISTS, IRON_SQL_RECORDS_CLEAN, 256},
+    {IRON_SQL_RANKS_NEXT_RUN, IRON_SQL_RUN_EXISTS, IRON_SQL_RANKS_CLEAN, 1024},
 };
 
 #define CLEANUP_TABLES (int)(sizeof cleanup_tables / sizeof cleanup_tables[0])
+#define ENGINE_TABLES  3 /* the first ones: the others are there when there was a run */
 
 /* An upload that has blocks and may still become a feed. */
 static bool is_upload_open(iron__store *store, uint64_t id) {
@@ -2007,7 +2030,8 @@ static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err
     if (!found) {
         cleanup->table++;
         cleanup->done = 0;
-        cleanup->is_wanted = cleanup->table < CLEANUP_TABLES;
+        cleanup->is_wanted =
+            cleanup->table < (atomic_load(&w->store->has_runs) ? CLEANUP_TABLES : ENGINE_TABLES);
         return IRON_OK;
     }
     IRON_TRY(
@@ -2015,11 +2039,11 @@ static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err
     if (table->owner == IRON_SQL_UPLOAD_EXISTS)
         is_owned = is_owned || is_upload_open(w->store, id);
     if (!is_owned)
-        IRON_TRY(sql_run(w->db, table->remove, IRON_WORDS(id, table->rows), "clean up", err));
+        IRON_TRY(iron__sql_run(w->db, table->remove, IRON_WORDS(id, table->rows), "clean up", err));
     else if (table->remove == IRON_SQL_FEEDS_CLEAN && o->keep_batches)
-        IRON_TRY(sql_run(w->db, IRON_SQL_FEEDS_TRIM,
-                         IRON_WORDS(id, TRIMMED_ROWS, o->keep_batches, until_ms),
-                         "remove old feeds", err));
+        IRON_TRY(iron__sql_run(w->db, IRON_SQL_FEEDS_TRIM,
+                               IRON_WORDS(id, TRIMMED_ROWS, o->keep_batches, until_ms),
+                               "remove old feeds", err));
     else
         is_untouched = true;
     *is_removed = !is_untouched && sqlite3_changes(w->db->handle) > 0;
@@ -2033,10 +2057,10 @@ static iron_status clean_some(iron__writer *w, iron_error *err) {
     bool is_removed = false;
 
     w->groups_since_cleanup = 0;
-    IRON_TRY(sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
+    IRON_TRY(iron__sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
     for (int k = 0; k < CLEANUP_OWNERS && w->cleanup.is_wanted && !is_removed; k++)
         IRON_TRY(clean_next(w, &is_removed, err));
-    return sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
+    return iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
 }
 
 static uint64_t file_bytes(const char *path) {
@@ -2168,19 +2192,19 @@ static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
 
 /* Everything up to COMMIT. */
 static iron_status write_group(iron__writer *w, writer_job *group, iron_error *err) {
-    IRON_TRY(sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
+    IRON_TRY(iron__sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
     for (writer_job *job = group; job; job = job->next)
         if (!job->refused)
             IRON_TRY(job->run(w, job, err));
     IRON_TRY(pending_feeds_flush(w, err));
     iron__database_reset(w->db);
-    return sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
+    return iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
 }
 
 static void roll_back_rows(iron__writer *w) {
     iron__database_reset(w->db);
     if (!sqlite3_get_autocommit(w->db->handle))
-        sql_run(w->db, IRON_SQL_ROLLBACK, IRON_NO_WORDS, "roll back", NULL);
+        iron__sql_run(w->db, IRON_SQL_ROLLBACK, IRON_NO_WORDS, "roll back", NULL);
     w->pending.count = 0;
 }
 

@@ -479,6 +479,7 @@ iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iro
     bool found;
 
     IRON_TRY(read_ledger(store->db, ledger, err));
+    IRON_TRY(iron__runs_load(store, err));
     IRON_TRY(iron__sql_number(store->db, IRON_SQL_UPLOAD_LAST, IRON_NO_WORDS, &found, &upload,
                               "read the uploads", err));
     atomic_store(&store->next_upload, upload + 1);
@@ -570,7 +571,7 @@ iron_status iron__store_verify(iron__store *store, iron_server_verified *found, 
         recovery_free(&r);
     }
     free(rows);
-    return status;
+    return status == IRON_OK ? iron__runs_verify(store, found, err) : status;
 }
 
 /* History. Feeds have no index by batch: their numbers have no gaps and their first batches only

@@ -80,7 +80,7 @@ void iron__store_plan_config_engine(const iron__store_plan *plan, iron_config *c
  * in a row is always detected. */
 
 /* Check words of different kinds of rows start differently: one cannot be taken for another. */
-enum { CHECK_FEED = 1, CHECK_BLOCK, CHECK_SNAPSHOT, CHECK_ENGINE };
+enum { CHECK_FEED = 1, CHECK_BLOCK, CHECK_SNAPSHOT, CHECK_ENGINE, CHECK_RUN };
 
 static uint64_t check_word(uint64_t check, uint64_t word) {
     return iron__mix64((check ^ word) + IRON_GOLDEN_GAMMA);
@@ -168,6 +168,10 @@ uint64_t iron__ledger_check(const iron__store_ledger *ledger) {
     const uint64_t words[] = {ledger->engines, ledger->engines_check, ledger->next_engine};
 
     return check_words(IRON_DATABASE_ID, words, 3);
+}
+
+uint64_t iron__run_check_words(const char *name, const uint64_t *words, size_t count) {
+    return check_bytes(check_words(CHECK_RUN, words, count), name, strlen(name));
 }
 
 /* The data directory. The lock is the kernel's and ends with the process, however it ends; the

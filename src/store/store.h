@@ -63,6 +63,7 @@ typedef struct iron__store_options {
      * and a key is forgotten, but not its feed removed, after so much time. 0: never. */
     uint64_t keep_batches, keep_keys_ms;
     bool accept_loss;       /* go on although acknowledged data is missing (marker.c) */
+    uint64_t run_bytes_max; /* of the records of a run; 0: 256 MiB */
     uint64_t reserve_bytes; /* kept free for deletions on a full disk; 0: none */
     /* What an operator should know, a sentence; or NULL. Called from any thread. */
     void (*note)(void *context, const char *sentence);
@@ -237,6 +238,67 @@ iron__feed_outcome iron__feed_take(iron__feed *feed, const void *bytes, size_t c
 iron__feed_outcome iron__feed_end(iron__feed *feed, iron__feed_answer *answer, iron_error *err);
 /* Drops a feed whose body will not be completed. NULL is fine. */
 void iron__feed_abandon(iron__feed *feed);
+
+/* Runs: the records of training jobs (runs.c). A record is bytes that the store does not read; one
+ * that a rank of a run has already is not stored again, so sending it again is harmless. A rank's
+ * records are in the order of their times, and those of one call in the order in which they are
+ * given: a time that is not after that of the record before is moved behind it. */
+
+#define IRON_RUNS_MAX      256u
+#define IRON_RUN_RANKS_MAX 4096u
+
+typedef struct iron__run_view {
+    char name[IRON_ENGINE_NAME_MAX + 1]; /* valid like an engine's */
+    uint64_t id;                         /* never reused */
+    uint64_t created_ms, changed_ms;     /* since 1970 */
+    uint64_t ranks, records, bytes;
+} iron__run_view;
+
+typedef struct iron__run_rank {
+    uint64_t rank, world, records, steps, bytes;
+    uint64_t last_time, last_kind; /* of the newest record */
+    uint64_t last_step;            /* of the newest one that has a step, if steps > 0 */
+    uint64_t last_hi, last_lo;     /* of the newest record: its content */
+    uint64_t records_check;        /* check words of all records, XORed */
+} iron__run_rank;
+
+typedef struct iron__run_record {
+    uint64_t time, kind, step, world; /* step: UINT64_MAX: none; world: 0: as before */
+    const unsigned char *bytes;       /* borrowed */
+    uint32_t count;
+    uint64_t hi, lo; /* of its content: iron__run_record_seal */
+} iron__run_record;
+
+void iron__run_record_seal(iron__run_record *record);
+/* Adds the records of a rank; creates the run if there is none. *added: how many are new. Durable
+ * when it returns. IRON_E_NOMEM: a limit is reached. Nothing is stored unless it is IRON_OK. */
+iron_status iron__store_run_add(iron__store *store, const char *name, uint64_t rank,
+                                const iron__run_record *records, size_t count, uint64_t *added,
+                                iron__run_view *after, iron_error *err);
+/* Durable when it returns. *found is false if there was none. */
+iron_status iron__store_run_delete(iron__store *store, const char *name, bool *found,
+                                   iron_error *err);
+/* The run with this name; and up to IRON_RUNS_MAX runs, sorted by name. */
+iron_status iron__store_run_find(iron__store *store, const char *name, iron__run_view *view,
+                                 bool *found, iron_error *err);
+iron_status iron__store_runs(iron__store *store, iron__run_view *out, size_t *count,
+                             iron_error *err);
+/* All ranks of a run, up to IRON_RUN_RANKS_MAX, sorted. */
+iron_status iron__store_run_ranks(iron__store *store, uint64_t run, iron__run_rank *out,
+                                  size_t *count, iron_error *err);
+
+/* Where reading a run's records has got to. */
+typedef struct iron__run_cursor {
+    int64_t rank; /* -1: the beginning */
+    uint64_t time, hi, lo;
+} iron__run_cursor;
+
+/* Gives the next records, in the order of ranks and times, to `take` until that returns false or a
+ * portion is over, so that other readers wait only shortly. *is_over: there are no more. */
+iron_status iron__store_run_records(iron__store *store, uint64_t run, iron__run_cursor *at,
+                                    bool (*take)(void *context, uint64_t rank,
+                                                 const unsigned char *bytes, size_t count),
+                                    void *context, bool *is_over, iron_error *err);
 
 /* A latency histogram. Counting takes two atomic additions, from any thread. */
 

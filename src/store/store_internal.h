@@ -4,6 +4,7 @@
  *
  *   store.c      the database and its rows, the list of engines, opening and closing
  *   engines.c    engines, feeds, and the writer thread: group commit, snapshots, cleanup
+ *   runs.c       the records of training runs
  *   recovery.c   loading engines at start, and reading an engine's history
  *   reserve.c    disk space that is kept for what makes room
  *   marker.c     what has been acknowledged, to notice a lost log
@@ -118,6 +119,11 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     "state, seal_t, seal_a, seal_b, carry_0, carry_1, carry_2, key, time_ms, upload, "             \
     "contributions, check_word"
 
+#define IRON_RUN_COLUMNS "id, created_ms, changed_ms, ranks, records, bytes, check_word, name"
+#define IRON_RANK_COLUMNS                                                                          \
+    "rank, world, records, steps, bytes, last_time, last_kind, last_step, last_hi, last_lo, "      \
+    "records_check, check_word"
+
 /* Every statement. Each is prepared when it is first used, and then kept. FEEDS_TRIM looks at the
  * first ?2 feeds: it removes those that a snapshot and ?3 batches follow, none of them after ?4. */
 #define IRON_SQL_MAP(X)                                                                            \
@@ -185,7 +191,49 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(BLOCKS_NEXT_UPLOAD, "SELECT upload FROM blocks WHERE upload > ?1 ORDER BY upload LIMIT 1")   \
     X(BLOCKS_CLEAN, "DELETE FROM blocks WHERE upload = ?1 AND number < (SELECT number FROM "       \
                     "blocks WHERE upload = ?1 ORDER BY number LIMIT 1) + ?2")                      \
-    X(UPLOAD_EXISTS, "SELECT 1 FROM feeds WHERE upload = ?1")
+    X(UPLOAD_EXISTS, "SELECT 1 FROM feeds WHERE upload = ?1")                                      \
+    X(HAS_RUNS, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'runs'")              \
+    X(MAKE_RUNS, "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY AUTOINCREMENT, name "    \
+                 "TEXT NOT NULL UNIQUE, created_ms INTEGER NOT NULL, changed_ms INTEGER NOT "      \
+                 "NULL, ranks INTEGER NOT NULL, records INTEGER NOT NULL, bytes INTEGER NOT "      \
+                 "NULL, check_word INTEGER NOT NULL) STRICT")                                      \
+    X(MAKE_RANKS,                                                                                  \
+      "CREATE TABLE IF NOT EXISTS run_ranks (run INTEGER NOT NULL, rank INTEGER NOT NULL, world "  \
+      "INTEGER NOT NULL, records INTEGER NOT NULL, steps INTEGER NOT NULL, bytes INTEGER NOT "     \
+      "NULL, last_time INTEGER NOT NULL, last_kind INTEGER NOT NULL, last_step INTEGER NOT NULL, " \
+      "last_hi INTEGER NOT NULL, last_lo INTEGER NOT NULL, records_check INTEGER NOT NULL, "       \
+      "check_word INTEGER NOT NULL, PRIMARY KEY (run, rank)) STRICT, WITHOUT ROWID")               \
+    X(MAKE_RECORDS,                                                                                \
+      "CREATE TABLE IF NOT EXISTS run_records (run INTEGER NOT NULL, rank INTEGER NOT NULL, time " \
+      "INTEGER NOT NULL, hi INTEGER NOT NULL, lo INTEGER NOT NULL, bytes BLOB NOT NULL, PRIMARY "  \
+      "KEY (run, rank, time, hi, lo)) STRICT, WITHOUT ROWID")                                      \
+    X(MAKE_RECORDS_INDEX, "CREATE UNIQUE INDEX IF NOT EXISTS run_records_content ON run_records "  \
+                          "(run, rank, hi, lo)")                                                   \
+    X(RUNS, "SELECT " IRON_RUN_COLUMNS " FROM runs ORDER BY name")                                 \
+    X(RUN_BY_NAME, "SELECT " IRON_RUN_COLUMNS " FROM runs WHERE name = ?1")                        \
+    X(RUN_COUNT, "SELECT count(*) FROM runs")                                                      \
+    X(RUN_EXISTS, "SELECT 1 FROM runs WHERE id = ?1")                                              \
+    X(RUN_INSERT, "INSERT INTO runs (created_ms, changed_ms, ranks, records, bytes, check_word, "  \
+                  "name) VALUES (?1, ?1, 0, 0, 0, 0, ?2)")                                         \
+    X(RUN_UPDATE, "UPDATE runs SET changed_ms = ?2, ranks = ?3, records = ?4, bytes = ?5, "        \
+                  "check_word = ?6 WHERE id = ?1")                                                 \
+    X(RUN_DELETE, "DELETE FROM runs WHERE id = ?1")                                                \
+    X(RANKS, "SELECT " IRON_RANK_COLUMNS " FROM run_ranks WHERE run = ?1 AND rank >= ?2 ORDER BY " \
+             "rank")                                                                               \
+    X(RANK_WRITE, "INSERT OR REPLACE INTO run_ranks (" IRON_RANK_COLUMNS ", run) VALUES (?1, ?2, " \
+                  "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)")                               \
+    X(RECORD_TIME, "SELECT time FROM run_records WHERE run = ?1 AND rank = ?2 AND hi = ?3 AND "    \
+                   "lo = ?4")                                                                      \
+    X(RECORD_INSERT, "INSERT INTO run_records (run, rank, time, hi, lo, bytes) VALUES (?1, ?2, "   \
+                     "?3, ?4, ?5, ?6)")                                                            \
+    X(RECORDS_AFTER, "SELECT rank, time, hi, lo, bytes FROM run_records WHERE run = ?1 AND "       \
+                     "(rank, time, hi, lo) > (?2, ?3, ?4, ?5) ORDER BY rank, time, hi, lo")        \
+    X(RECORDS_NEXT_RUN, "SELECT run FROM run_records WHERE run > ?1 ORDER BY run LIMIT 1")         \
+    X(RECORDS_CLEAN, "DELETE FROM run_records WHERE run = ?1 AND (rank, time, hi, lo) IN (SELECT " \
+                     "rank, time, hi, lo FROM run_records WHERE run = ?1 LIMIT ?2)")               \
+    X(RANKS_NEXT_RUN, "SELECT run FROM run_ranks WHERE run > ?1 ORDER BY run LIMIT 1")             \
+    X(RANKS_CLEAN, "DELETE FROM run_ranks WHERE run = ?1 AND rank IN (SELECT rank FROM run_ranks " \
+                   "WHERE run = ?1 LIMIT ?2)")
 
 typedef enum iron__sql {
 #define IRON_SQL_ENUM(name, text) IRON_SQL_##name,
@@ -226,6 +274,11 @@ iron_status iron__sql_step(iron__database *db, sqlite3_stmt *statement, bool *ha
 /* Reads one number; *found is false, and *number unchanged, if there is no row. */
 iron_status iron__sql_number(iron__database *db, iron__sql which, const uint64_t *words, int count,
                              bool *found, uint64_t *number, const char *doing, iron_error *err);
+/* Steps a statement to the end. */
+iron_status iron__sql_finish(iron__database *db, sqlite3_stmt *statement, const char *doing,
+                             iron_error *err);
+iron_status iron__sql_run(iron__database *db, iron__sql which, const uint64_t *words, int count,
+                          const char *doing, iron_error *err);
 /* Resets all statements: ends the read transaction and invalidates rows that were read. */
 void iron__database_reset(iron__database *db);
 /* Copies the log into the file (a WAL checkpoint). Pages that another connection still reads stay
@@ -269,6 +322,7 @@ uint64_t iron__block_check(uint64_t upload, uint64_t number, const unsigned char
 uint64_t iron__snapshot_check(const iron__snapshot_row *row);
 uint64_t iron__engine_row_check(const iron__engine_row *row);
 uint64_t iron__ledger_check(const iron__store_ledger *ledger);
+uint64_t iron__run_check_words(const char *name, const uint64_t *words, size_t count);
 
 /* The next row of a statement that selects IRON_FEED_COLUMNS. */
 iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
@@ -430,6 +484,17 @@ iron_status iron__writer_start(iron__store *store, const iron__store_ledger *led
 /* Finishes the queue, takes snapshots of changed engines, flushes the log, ends. NULL is fine. */
 void iron__writer_stop(iron__writer *writer);
 
+/* Calls `write` within a transaction of the writer's; again if that is rolled back on a full disk.
+ * Returns when it is durable. Unless it is growing, it removes, and cleanup follows. */
+iron_status iron__store_write(iron__store *store, bool is_growing,
+                              iron_status (*write)(iron__database *db, void *context,
+                                                   iron_error *err),
+                              void *context, iron_error *err);
+
+/* Runs (runs.c): looks for their tables; and verifies all of them. */
+iron_status iron__runs_load(iron__store *store, iron_error *err);
+iron_status iron__runs_verify(iron__store *store, iron_server_verified *found, iron_error *err);
+
 /* The store (store.c). */
 
 struct iron__store {
@@ -464,6 +529,7 @@ struct iron__store {
     atomic_bool inspection_stops, inspection_is_over;
 
     atomic_bool has_failed, is_stopping;
+    atomic_bool has_runs;             /* the tables of runs are there */
     atomic_bool is_full, is_cleaning; /* the disk is; rows of deleted engines are being removed */
     atomic_uint_fast64_t reserve_held;
     atomic_uint feeds_open, uploads, idle_forks;

@@ -16,7 +16,8 @@ class Event:
     data: object
 
 
-SCHEMAS = {"engine": "Change", "engines": "Changes", "deleted": "Gone"}
+SCHEMAS = {"engine": "Change", "engines": "Changes", "deleted": "Gone", "run": "RunChange",
+           "finding": "Finding"}
 
 
 class Events:

@@ -11,6 +11,8 @@ import exposition
 from api import ServerTest
 from harness import REPO, TIMEOUT_S, environment, pack
 
+import ledger as book
+
 PROMETHEUS = REPO / "deploy" / "prometheus"
 GRAFANA = REPO / "deploy" / "grafana"
 # Metrics of the server; those that Prometheus itself adds (up, ALERTS) are excluded.
@@ -94,6 +96,8 @@ class Names(ServerTest):
         api = self.api(server)
         self.created(api, "e", nodes=1)
         self.fed(api, "e", pack([1]))
+        api.call("POST", "/v1/runs/r/steps", book.header(0, 1))
+        api.get("/v1/runs/r/findings")  # waits until it is checked
         families = exposition.parse(api.get("/metrics").body.decode())
         there = set(families) | {name for f in families.values() for name, _ in f["samples"]}
         recorded = set(re.findall(r"record: (\S+)", rules_text()))

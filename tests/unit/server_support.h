@@ -32,6 +32,29 @@ void iron__store_stop(iron__store *store) { store->is_stopping = true; }
 
 void iron__store_close(iron__store *store) { free(store); }
 
+iron_status iron__store_runs(iron__store *store, iron__run_view *out, size_t *count,
+                             iron_error *err) {
+    (void)store;
+    (void)out;
+    (void)err;
+    *count = 0;
+    return IRON_OK;
+}
+
+iron_status iron__store_run_records(iron__store *store, uint64_t run, iron__run_cursor *at,
+                                    bool (*take)(void *context, uint64_t rank,
+                                                 const unsigned char *bytes, size_t count),
+                                    void *context, bool *is_over, iron_error *err) {
+    (void)store;
+    (void)run;
+    (void)at;
+    (void)take;
+    (void)context;
+    (void)err;
+    *is_over = true;
+    return IRON_OK;
+}
+
 void iron__store_count(iron__store *store, iron__store_counts *counts, iron__store_disk *disk) {
     (void)store;
     (void)disk;

@@ -57,6 +57,35 @@ uint64_t iron__store_wait(iron__store *store, uint64_t seen, uint32_t millisecon
     return seen;
 }
 
+iron_status iron__store_run_find(iron__store *store, const char *name, iron__run_view *view,
+                                 bool *found, iron_error *err) {
+    (void)store;
+    (void)name;
+    (void)view;
+    (void)err;
+    *found = false;
+    return IRON_OK;
+}
+
+uint64_t iron__checker_wait(iron_server *server, uint64_t seen, uint32_t milliseconds) {
+    (void)server;
+    (void)milliseconds;
+    return seen;
+}
+
+bool iron__run_check_get(iron_server *server, uint64_t run, iron__run_check *copy) {
+    (void)server;
+    (void)run;
+    (void)copy;
+    return false;
+}
+
+bool iron__route_run(iron__request *req, iron__run_view *view) {
+    (void)req;
+    (void)view;
+    return false;
+}
+
 iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
     (void)req;
     (void)name;

@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * route_runs.c: the records of training runs: POST /v1/runs/{run}/steps takes a part of a ledger,
+ * its header and any of its frames; the other routes list, show and delete runs, and say what was
+ * found in them (runs.c).
+ *
+ * A frame counts once for each rank, whatever requests it comes in: so clients send again what they
+ * are not sure about. The header counts as a frame, the mark of a resume: a rank whose ledger was
+ * begun anew has simply resumed.
+ */
+#include "server/server_internal.h"
+
+#include "core/clock.h"
+#include "io/checksum.h"
+#include "ledger/ledger_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define FINDINGS_WAIT_MS 5000u
+
+bool iron__route_run(iron__request *req, iron__run_view *view) {
+    iron_error err = {0};
+    bool found;
+
+    if (iron__store_run_find(req->server->store, req->variable, view, &found, &err) != IRON_OK)
+        iron__route_failure(req, &err);
+    else if (!found)
+        iron__response_problem(req, "no-such-run",
+                               "GET /v1/runs lists the runs; the first records create one.",
+                               "there is no run named %.80s", req->variable);
+    else
+        return true;
+    return false;
+}
+
+/* Taking records */
+
+static void put32(unsigned char *at, uint32_t value) {
+    for (int k = 0; k < 4; k++)
+        at[k] = (unsigned char)(value >> 8 * k);
+}
+
+/* The frame that stands for a header. */
+#define MARK_BYTES (LEDGER_FRAME_BYTES + LEDGER_RESUME_BYTES)
+static void make_mark(const unsigned char *header, unsigned char mark[MARK_BYTES]) {
+    memset(mark, 0, MARK_BYTES);
+    put32(mark, LEDGER_RESUME);
+    put32(mark + 4, LEDGER_RESUME_BYTES);
+    memcpy(mark + LEDGER_FRAME_BYTES, header + 20, 4);     /* world */
+    memcpy(mark + LEDGER_FRAME_BYTES + 8, header + 24, 8); /* time */
+    put32(mark + 8, iron__ledger_frame_crc(mark, LEDGER_RESUME_BYTES));
+}
+
+static iron__run_record record_of(const unsigned char *frame, size_t bytes) {
+    const unsigned char *payload = frame + LEDGER_FRAME_BYTES;
+    iron__run_record r = {.kind = iron__ledger_u32(frame),
+                          .step = UINT64_MAX,
+                          .bytes = frame,
+                          .count = (uint32_t)bytes};
+
+    if (r.kind == LEDGER_STEP) {
+        r.step = iron__ledger_u64(payload);
+        r.time = iron__ledger_u64(payload + 64);
+    } else if (r.kind == LEDGER_RESUME) {
+        r.world = iron__ledger_u32(payload);
+        r.time = iron__ledger_u64(payload + 8);
+    } else {
+        r.time = iron__ledger_u64(payload);
+    }
+    r.time = r.time < INT64_MAX / 2 ? r.time : INT64_MAX / 2;
+    iron__run_record_seal(&r);
+    return r;
+}
+
+/* The frames of the body, malloc'ed, with room for one before them; NULL: the response is given. */
+static iron__run_record *read_frames(iron__request *req, size_t *count) {
+    const unsigned char *body = (const unsigned char *)req->body;
+    size_t room = 1 + req->body_bytes / (LEDGER_FRAME_BYTES + LEDGER_END_BYTES);
+    iron__run_record *records = calloc(room, sizeof *records);
+
+    *count = 1;
+    if (!records) {
+        iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory for the records"});
+        return NULL;
+    }
+    for (size_t at = LEDGER_HEADER_BYTES, bytes; at < req->body_bytes; at += bytes) {
+        const unsigned char *frame = body + at;
+        uint64_t step;
+
+        bytes = iron__ledger_frame(frame, req->body_bytes - at);
+        step = bytes > 0 && iron__ledger_u32(frame) == LEDGER_STEP
+                   ? iron__ledger_u64(frame + LEDGER_FRAME_BYTES)
+                   : 0;
+        if (bytes == 0 || step == UINT64_MAX) {
+            iron__response_problem(req, "bad-ledger",
+                                   "Send whole frames, as they are in the ledger; nothing was "
+                                   "stored.",
+                                   bytes == 0 ? "the frame at byte %zu is damaged or cut off"
+                                              : "the frame at byte %zu has an impossible step",
+                                   at);
+            free(records);
+            return NULL;
+        }
+        records[(*count)++] = record_of(frame, bytes);
+    }
+    return records;
+}
+
+static void respond_added(iron__request *req, const iron__run_view *run, uint64_t rank,
+                          uint64_t received, uint64_t added) {
+    iron_json_writer *j = iron__response_json(req);
+
+    iron_json_text(j, "run", run->name);
+    iron_json_number(j, "rank", rank);
+    iron_json_number(j, "received", received);
+    iron_json_number(j, "added", added);
+    iron_json_number(j, "records", run->records);
+    iron_json_number(j, "bytes", run->bytes);
+    iron__response_json_end(req, 200);
+}
+
+static void post_steps(iron__request *req) {
+    const unsigned char *body = (const unsigned char *)req->body;
+    unsigned char mark[MARK_BYTES];
+    iron__run_view after = {.id = 0};
+    iron__run_record *records;
+    iron_error err = {0};
+    iron_status status;
+    uint64_t added = 0;
+    uint32_t rank;
+    size_t count;
+
+    if (!iron__engine_name_is_valid(req->variable)) {
+        iron__response_problem(req, "bad-name",
+                               "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins "
+                               "with a letter or a digit.",
+                               "'%.80s' is not a valid name of a run", req->variable);
+        return;
+    }
+    if (req->body_bytes < LEDGER_HEADER_BYTES || !iron__ledger_header_is_valid(body)) {
+        iron__response_problem(req, "bad-ledger",
+                               "Send the 64 bytes that a ledger begins with, then its frames; "
+                               "nothing was stored.",
+                               "the body does not begin with the header of a ledger");
+        return;
+    }
+    records = read_frames(req, &count);
+    if (!records)
+        return;
+    make_mark(body, mark);
+    records[0] = record_of(mark, sizeof mark);
+    rank = iron__ledger_u32(body + 16);
+    status = iron__store_run_add(req->server->store, req->variable, rank, records, count, &added,
+                                 &after, &err);
+    free(records);
+    if (status == IRON_OK) {
+        if (added > 0)
+            iron__checker_notify(req->server);
+        respond_added(req, &after, rank, count - 1, added);
+    } else if (status == IRON_E_NOMEM) {
+        iron__response_problem(req, "run-full",
+                               "Nothing was stored; delete runs, or raise the limit.", "%s",
+                               err.text);
+    } else {
+        iron__route_failure(req, &err);
+    }
+}
+
+/* Showing runs */
+
+static void write_run(iron_json_writer *j, const iron__run_view *v) {
+    char created[IRON_TIME_TEXT], changed[IRON_TIME_TEXT];
+
+    iron__time_text(v->created_ms, created);
+    iron__time_text(v->changed_ms, changed);
+    iron_json_text(j, "name", v->name);
+    iron_json_text(j, "created", created);
+    iron_json_text(j, "changed", changed);
+    iron_json_number(j, "ranks", v->ranks);
+    iron_json_number(j, "records", v->records);
+    iron_json_number(j, "bytes", v->bytes);
+}
+
+static void list_runs(iron__request *req) {
+    iron__run_view *views = calloc(IRON_RUNS_MAX, sizeof *views);
+    iron_error err = {IRON_E_NOMEM, 0, "out of memory for the runs"};
+    iron_json_writer *j;
+    size_t count;
+
+    if (!views || iron__store_runs(req->server->store, views, &count, &err) != IRON_OK) {
+        iron__route_failure(req, &err);
+        free(views);
+        return;
+    }
+    j = iron__response_json(req);
+    iron_json_open(j, "runs", '[');
+    for (size_t k = 0; k < count; k++)
+        if (iron__request_sees(req, views[k].name)) {
+            iron_json_open(j, NULL, '{');
+            write_run(j, &views[k]);
+            iron_json_close(j, '}');
+        }
+    iron_json_close(j, ']');
+    iron__response_json_end(req, 200);
+    free(views);
+}
+
+static void number_or_null(iron_json_writer *j, const char *name, bool has_it, uint64_t value) {
+    if (has_it)
+        iron_json_number(j, name, value);
+    else
+        iron_json_null(j, name);
+}
+
+static void write_rank(iron_json_writer *j, const iron__run_rank *r) {
+    char changed[IRON_TIME_TEXT], last[33];
+
+    iron__time_text(r->last_time / 1000000, changed);
+    snprintf(last, sizeof last, "%016" PRIx64 "%016" PRIx64, r->last_hi, r->last_lo);
+    iron_json_open(j, NULL, '{');
+    iron_json_number(j, "rank", r->rank);
+    iron_json_number(j, "world", r->world);
+    iron_json_number(j, "records", r->records);
+    iron_json_number(j, "steps", r->steps);
+    iron_json_number(j, "bytes", r->bytes);
+    number_or_null(j, "last_step", r->steps > 0, r->last_step);
+    iron_json_text(j, "last_time", changed);
+    iron_json_text(j, "last", last);
+    iron_json_bool(j, "is_closed", r->last_kind == LEDGER_END);
+    iron_json_close(j, '}');
+}
+
+static void get_run(iron__request *req) {
+    iron_error err = {IRON_E_NOMEM, 0, "out of memory for the ranks of a run"};
+    iron__run_rank *ranks;
+    iron__run_view view;
+    iron_json_writer *j;
+    uint64_t only = UINT64_MAX;
+    size_t count = 0;
+
+    if (!iron__route_number(req, "rank", 0, UINT32_MAX, &only) || !iron__route_run(req, &view))
+        return;
+    ranks = calloc(IRON_RUN_RANKS_MAX, sizeof *ranks);
+    if (!ranks ||
+        iron__store_run_ranks(req->server->store, view.id, ranks, &count, &err) != IRON_OK) {
+        iron__route_failure(req, &err);
+        free(ranks);
+        return;
+    }
+    j = iron__response_json(req);
+    write_run(j, &view);
+    iron_json_open(j, "by_rank", '[');
+    for (size_t k = 0; k < count; k++)
+        if (only == UINT64_MAX || ranks[k].rank == only)
+            write_rank(j, &ranks[k]);
+    iron_json_close(j, ']');
+    iron__response_json_end(req, 200);
+    free(ranks);
+}
+
+static void delete_run(iron__request *req) {
+    iron_error err = {0};
+    bool found = false;
+
+    if (iron__store_run_delete(req->server->store, req->variable, &found, &err) != IRON_OK) {
+        iron__route_failure(req, &err);
+        return;
+    }
+    if (!found) {
+        iron__response_problem(req, "no-such-run", "GET /v1/runs lists the runs.",
+                               "there is no run named %.80s", req->variable);
+        return;
+    }
+    iron__checker_notify(req->server);
+    iron__response_empty(req, 204);
+}
+
+/* Findings */
+
+static void write_check(iron_json_writer *j, const iron__run_check *c, uint64_t records) {
+    const iron_ledgers_summary *s = &c->summary;
+    char text[IRON_LEDGER_SENTENCE];
+
+    iron_json_bool(j, "is_current", c->records == records);
+    iron_json_number(j, "steps", s->steps);
+    iron_json_number(j, "ranks", s->ranks);
+    iron_json_number(j, "world", s->world);
+    iron_json_number(j, "samples", s->samples);
+    iron_json_number(j, "tokens", s->tokens);
+    number_or_null(j, "first_step", s->steps > 0, s->first_step);
+    number_or_null(j, "last_step", s->steps > 0, s->last_step);
+    iron_json_number(j, "records", s->records);
+    iron_json_number(j, "superseded", s->superseded);
+    iron_json_number(j, "missing_ranks", s->missing_ranks);
+    iron_json_open(j, "findings", '[');
+    for (size_t k = 0; k < c->found.count; k++) {
+        const iron_ledger_finding *f = &c->found.list[k];
+
+        iron_ledger_finding_text(f, 1, f->count, text);
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "kind", iron_ledger_kind_name(f->kind));
+        iron_json_number(j, "step", f->step);
+        iron_json_number(j, "rank", f->rank);
+        iron_json_number(j, "first_step", f->first_step);
+        iron_json_number(j, "first_rank", f->first_rank);
+        iron_json_number(j, "count", f->count);
+        iron_json_text(j, "sentence", text);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+    iron_json_number(j, "findings_total", c->found.total);
+    iron_json_open(j, "totals", '{');
+    for (int k = 0; k < IRON_LEDGER_KINDS; k++)
+        iron_json_number(j, iron_ledger_kind_name((iron_ledger_kind)k), c->found.totals[k]);
+    iron_json_close(j, '}');
+}
+
+/* Waits a while until what is there now has been checked. */
+static void get_findings(iron__request *req) {
+    uint64_t end = iron__clock_ns() + FINDINGS_WAIT_MS * UINT64_C(1000000), now, seen = 0;
+    iron__run_check check = {.run = 0};
+    iron__run_view view;
+    bool has_check = false;
+
+    if (!iron__route_run(req, &view))
+        return;
+    for (;;) {
+        iron_ledger_findings_deinit(&check.found);
+        has_check = iron__run_check_get(req->server, view.id, &check);
+        now = iron__clock_ns();
+        if ((has_check && check.records >= view.records) || now >= end ||
+            atomic_load(&req->server->is_stopping))
+            break;
+        seen = iron__checker_wait(req->server, seen, (uint32_t)((end - now) / 1000000 + 1));
+    }
+    if (has_check) {
+        write_check(iron__response_json(req), &check, view.records);
+        iron__response_json_end(req, 200);
+    } else {
+        iron__response_problem(req, "busy", "Try again a little later.",
+                               "run %s has not been checked yet", view.name);
+    }
+    iron_ledger_findings_deinit(&check.found);
+}
+
+const iron__route iron__route_list_runs = {
+    .method = "GET", .pattern = "/v1/runs", .end = list_runs};
+const iron__route iron__route_get_run = {
+    .method = "GET", .pattern = "/v1/runs/{run}", .query = "rank", .end = get_run};
+const iron__route iron__route_delete_run = {
+    .method = "DELETE", .pattern = "/v1/runs/{run}", .role = IRON_ROLE_ADMIN, .end = delete_run};
+const iron__route iron__route_steps = {.method = "POST",
+                                       .pattern = "/v1/runs/{run}/steps",
+                                       .role = IRON_ROLE_FEED,
+                                       .body = IRON_BODY_BYTES,
+                                       .end = post_steps};
+const iron__route iron__route_findings = {
+    .method = "GET", .pattern = "/v1/runs/{run}/findings", .end = get_findings};

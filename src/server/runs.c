@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * runs.c: checks runs in the background.
+ *
+ * One thread checks every run that has new records, with the code of `iron ledger check`: it reads
+ * all records of the run into memory, one run at a time, so memory is bounded by --max-run. After a
+ * check that took long it rests four times as long, so a large run that grows all the time costs at
+ * most a fifth of one core. The newest result of each run is kept for the routes, the events and
+ * the metrics; the results themselves are not stored, since they follow from the records.
+ */
+#include "server/server_internal.h"
+
+#include "core/clock.h"
+#include "core/fail.h"
+#include "ledger/ledger_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define REST_FACTOR 4u
+#define REST_MAX_NS UINT64_C(60000000000)
+#define LISTED_MAX  200u /* findings of each kind; totals count all */
+
+struct iron__checker {
+    iron_server *server;
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    iron__run_check *all;
+    size_t count;
+    uint64_t changes; /* records came, a run was deleted or checked */
+    bool is_over;
+};
+
+/* The records of a run in memory. */
+typedef struct run_memory {
+    unsigned char *bytes;
+    size_t used, room;
+    iron__ledger_frames *ranks;
+    size_t rank_count, rank_room;
+    uint64_t records;
+} run_memory;
+
+static bool take_record(void *context, uint64_t rank, const unsigned char *bytes, size_t count) {
+    run_memory *m = context;
+    bool is_next = m->rank_count == 0 || m->ranks[m->rank_count - 1].rank != rank;
+
+    if (count > m->room - m->used || (is_next && m->rank_count == m->rank_room))
+        return false; /* it came since the run was looked at */
+    if (is_next)
+        m->ranks[m->rank_count++] =
+            (iron__ledger_frames){.rank = (uint32_t)rank, .bytes = m->bytes + m->used};
+    memcpy(m->bytes + m->used, bytes, count);
+    m->used += count;
+    m->ranks[m->rank_count - 1].count += count;
+    m->records++;
+    return true;
+}
+
+static int is_stopping(void *context, uint64_t done, uint64_t total) {
+    (void)done;
+    (void)total;
+    return atomic_load(&((iron_server *)context)->is_stopping);
+}
+
+static iron_status check_memory(iron_server *server, const run_memory *m, iron__run_check *check,
+                                iron_error *err) {
+    iron_ledger_check_options options;
+    iron_ledgers *ledgers;
+    iron_status status;
+
+    iron_ledger_check_options_init(&options);
+    options.threads = 1;
+    options.memory = (uint64_t)64 << 20;
+    options.limit = LISTED_MAX;
+    options.progress = is_stopping;
+    options.context = server;
+    IRON_TRY(iron__ledgers_of_frames(m->ranks, m->rank_count, &ledgers, err));
+    check->summary.struct_size = sizeof check->summary;
+    status = iron_ledgers_summarize(ledgers, &check->summary, err);
+    if (status == IRON_OK)
+        status = iron_ledgers_check(ledgers, &options, &check->found, err);
+    iron_ledgers_close(ledgers);
+    return status;
+}
+
+static iron_status check_run(iron_server *server, const iron__run_view *view,
+                             iron__run_check *check, iron_error *err) {
+    run_memory m = {.room = view->bytes, .rank_room = view->ranks};
+    iron__run_cursor at = {.rank = -1};
+    iron_status status = IRON_OK;
+    bool is_over = false;
+
+    *check = (iron__run_check){.run = view->id, .records = view->records};
+    memcpy(check->name, view->name, sizeof check->name);
+    m.bytes = malloc(m.room + 1);
+    m.ranks = calloc(m.rank_room + 1, sizeof *m.ranks);
+    if (!m.bytes || !m.ranks)
+        status =
+            iron__fail(err, IRON_E_NOMEM, 0, "out of memory for the records of run %s", view->name);
+    while (status == IRON_OK && !is_over)
+        status =
+            iron__store_run_records(server->store, view->id, &at, take_record, &m, &is_over, err);
+    if (status == IRON_OK && m.rank_count == 0) /* it was deleted meanwhile */
+        status = IRON_E_STATE;
+    if (status == IRON_OK)
+        status = check_memory(server, &m, check, err);
+    free(m.bytes);
+    free(m.ranks);
+    return status;
+}
+
+/* With the lock held. */
+static iron__run_check *find_check(iron__checker *c, uint64_t run) {
+    for (size_t k = 0; k < c->count; k++)
+        if (c->all[k].run == run)
+            return &c->all[k];
+    return NULL;
+}
+
+static void announce(iron__checker *c) {
+    c->changes++;
+    pthread_cond_broadcast(&c->changed);
+}
+
+/* Takes the result of a check. */
+static void keep_check(iron__checker *c, iron__run_check *check) {
+    iron__run_check *old;
+
+    pthread_mutex_lock(&c->lock);
+    old = find_check(c, check->run);
+    if (!old)
+        old = &c->all[c->count++];
+    for (int k = 0; k < IRON_LEDGER_KINDS; k++)
+        check->most[k] =
+            check->found.totals[k] > old->most[k] ? check->found.totals[k] : old->most[k];
+    iron_ledger_findings_deinit(&old->found);
+    *old = *check;
+    announce(c);
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Forgets the runs that are not among the views. */
+static void forget_deleted(iron__checker *c, const iron__run_view *views, size_t count) {
+    pthread_mutex_lock(&c->lock);
+    for (size_t k = c->count; k-- > 0;) {
+        size_t at = 0;
+
+        while (at < count && views[at].id != c->all[k].run)
+            at++;
+        if (at < count)
+            continue;
+        iron_ledger_findings_deinit(&c->all[k].found);
+        c->all[k] = c->all[--c->count];
+        c->all[c->count] = (iron__run_check){.run = 0};
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Checks the runs that have new records. */
+static void check_all(iron__checker *c, iron__run_view *views) {
+    iron_server *server = c->server;
+    size_t count;
+
+    if (iron__store_runs(server->store, views, &count, NULL) != IRON_OK)
+        return;
+    forget_deleted(c, views, count);
+    for (size_t k = 0; k < count && !atomic_load(&server->is_stopping); k++) {
+        iron__run_check check;
+        const iron__run_check *old;
+        iron_error why = {0};
+        bool is_new;
+        iron_status status;
+
+        pthread_mutex_lock(&c->lock);
+        old = find_check(c, views[k].id);
+        is_new = !old || old->records != views[k].records;
+        pthread_mutex_unlock(&c->lock);
+        if (!is_new)
+            continue;
+        status = check_run(server, &views[k], &check, &why);
+        if (status == IRON_OK)
+            keep_check(c, &check);
+        else if (status != IRON_E_STATE && status != IRON_E_CANCELLED)
+            iron__note(server->log, "cannot check run %s: %s", views[k].name, why.text);
+    }
+}
+
+static void *run_checker(void *context) {
+    iron__checker *c = context;
+    iron__run_view *views = calloc(IRON_RUNS_MAX, sizeof *views);
+    uint64_t seen = UINT64_MAX, rest;
+
+    pthread_mutex_lock(&c->lock);
+    while (views && !c->is_over) {
+        if (c->changes == seen) {
+            pthread_cond_wait(&c->changed, &c->lock);
+            continue;
+        }
+        seen = c->changes;
+        pthread_mutex_unlock(&c->lock);
+        rest = iron__clock_ns();
+        check_all(c, views);
+        rest = REST_FACTOR * (iron__clock_ns() - rest);
+        pthread_mutex_lock(&c->lock);
+        for (struct timespec until = iron__deadline_after(rest < REST_MAX_NS ? rest : REST_MAX_NS);
+             !c->is_over && pthread_cond_timedwait(&c->changed, &c->lock, &until) == 0;)
+            continue;
+    }
+    pthread_mutex_unlock(&c->lock);
+    free(views);
+    return NULL;
+}
+
+iron_status iron__checker_start(iron_server *server, iron_error *err) {
+    iron__checker *c = calloc(1, sizeof *c);
+    int number;
+
+    if (!c || !(c->all = calloc(IRON_RUNS_MAX + 1, sizeof *c->all))) {
+        free(c);
+        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for checking runs");
+    }
+    c->server = server;
+    pthread_mutex_init(&c->lock, NULL);
+    iron__condition_init(&c->changed);
+    number = pthread_create(&c->thread, NULL, run_checker, c);
+    if (number != 0) {
+        free(c->all);
+        free(c);
+        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
+    }
+    server->checker = c;
+    return IRON_OK;
+}
+
+void iron__checker_stop(iron_server *server) {
+    iron__checker *c = server->checker;
+
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->lock);
+    c->is_over = true;
+    pthread_cond_broadcast(&c->changed);
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(c->thread, NULL);
+    for (size_t k = 0; k < c->count; k++)
+        iron_ledger_findings_deinit(&c->all[k].found);
+    pthread_cond_destroy(&c->changed);
+    pthread_mutex_destroy(&c->lock);
+    free(c->all);
+    free(c);
+    server->checker = NULL;
+}
+
+void iron__checker_notify(iron_server *server) {
+    pthread_mutex_lock(&server->checker->lock);
+    announce(server->checker);
+    pthread_mutex_unlock(&server->checker->lock);
+}
+
+uint64_t iron__checker_wait(iron_server *server, uint64_t seen, uint32_t milliseconds) {
+    struct timespec deadline = iron__deadline_after(milliseconds * UINT64_C(1000000));
+    iron__checker *c = server->checker;
+    bool is_late = false;
+
+    pthread_mutex_lock(&c->lock);
+    while (c->changes == seen && !c->is_over && !is_late && !atomic_load(&server->is_stopping))
+        is_late = pthread_cond_timedwait(&c->changed, &c->lock, &deadline) != 0;
+    seen = c->changes;
+    pthread_mutex_unlock(&c->lock);
+    return seen;
+}
+
+bool iron__run_check_get(iron_server *server, uint64_t run, iron__run_check *copy) {
+    iron__checker *c = server->checker;
+    const iron__run_check *check;
+
+    *copy = (iron__run_check){.run = 0};
+    pthread_mutex_lock(&c->lock);
+    check = find_check(c, run);
+    if (check) {
+        iron_ledger_finding *list = malloc((check->found.count + 1) * sizeof *list);
+
+        *copy = *check;
+        copy->found.list = list;
+        if (!list)
+            copy->found.count = 0;
+        else if (check->found.count > 0)
+            memcpy(list, check->found.list, check->found.count * sizeof *list);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return check != NULL;
+}
+
+size_t iron__run_checks(iron_server *server, iron__run_check *out) {
+    iron__checker *c = server->checker;
+    size_t count;
+
+    pthread_mutex_lock(&c->lock);
+    count = c->count;
+    for (size_t k = 0; k < count; k++) {
+        out[k] = c->all[k];
+        out[k].found.list = NULL;
+        out[k].found.count = 0;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return count;
+}
