@@ -76,6 +76,12 @@ class LoaderBugs(unittest.TestCase):
                 self.assertEqual((done.returncode, found["kind"], found["first_step"], found["rank"]),
                                  (1, "reordered", 0, rank))
 
+    def test_readme_shows_what_the_first_example_finds(self):
+        lines = (REPO / "README.md").read_text(encoding="utf-8").splitlines()
+        at = next(k for k, line in enumerate(lines) if "$ iron ledger check" in line)
+        self.assertEqual([line.strip() for line in lines[at + 1:at + 4]],
+                         FINDINGS["second_resume_restarts"][1:4])
+
     def test_findings(self):
         env = {**os.environ, "IRON": IRON, "IRON_LIBRARY": iron_tokens.library_path()}
         for name, lines in FINDINGS.items():
