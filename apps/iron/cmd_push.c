@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct push_options {
     reading reading;
@@ -120,7 +121,8 @@ static iron_status push(push_options *o, const char *path, iron_error *err) {
 }
 
 static bool is_ledger(const char *path) {
-    FILE *file = fopen(path, "rbe");
+    struct stat about; /* opening a pipe would wait for its writer */
+    FILE *file = stat(path, &about) == 0 && S_ISREG(about.st_mode) ? fopen(path, "rbe") : NULL;
     char magic[8];
     bool is_it = file && fread(magic, 1, 8, file) == 8 && memcmp(magic, "IRONLDGR", 8) == 0;
 
@@ -196,9 +198,8 @@ const command command_push = {
         "feed FILE with the same configuration. (If another client has fed the engine and stopped "
         "within a batch, batch boundaries differ: batches never span requests.)\n\n"
         "A ledger, which the Recorder of iron_tokens writes for one rank of a training run, goes "
-        "to "
-        "a run of the server instead: http://HOST/v1/runs/NAME. The server has each record once, "
-        "however often the ledger is pushed, and says what repeats or is missing: GET "
+        "to a run of the server instead: http://HOST/v1/runs/NAME. The server has each record "
+        "once, however often the ledger is pushed, and says what repeats or is missing: GET "
         "/v1/runs/NAME/findings.",
     .groups = {{NULL, push_table, COUNT(push_table), 0},
                {"Reading options", reading_options, READING_FORMAT_COUNT,

@@ -919,7 +919,8 @@ static iron_status open_ledger(ledger_push *l, iron_error *err) {
     struct stat about;
 
     l->piece = malloc(LEDGER_PIECE_BYTES);
-    l->fd = open(l->path, O_RDONLY | O_CLOEXEC);
+    l->fd =
+        open(l->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused, not waited for */
     if (!l->piece)
         return iron__no_memory(err, l->path);
     if (l->fd < 0 || fstat(l->fd, &about) != 0)

@@ -305,6 +305,9 @@ class Refusals(PushTest):
         self.addCleanup(os.close, writer)
         result = self.iron("push", "fifo", self.server.url, "--dtype", "u16")
         self.assert_error_line(result, "regular files, which can be sent again")
+        os.mkfifo(self.dir / "without a writer")
+        result = self.iron("push", "without a writer", f"{self.server.url.partition('/v1/')[0]}/v1/runs/r")
+        self.assert_error_line(result, "is not a ledger")
 
     def test_arguments(self):
         self.refused("push", says="0 arguments")
