@@ -118,7 +118,8 @@ export function createRunView(model, {onMissing, onGone, onProblem}) {
     setHidden(at("findings"), all.length === 0);
     setText(
       at("findings-none"),
-      check ? (total ? "" : "None: every sample was seen once.") : "Not checked yet.");
+      check ? (total ? "" : "None: nothing is repeated, missing or in conflict.") :
+              "Not checked yet.");
     setText(
       at("findings-kinds"),
       kinds.map(([kind, n]) => `${kind.replaceAll("-", " ")}: ${count(n)}`).join(" · "));

@@ -10,6 +10,8 @@ import {header, send, sendRun, step} from "./ledgers.mjs";
 import {scenario, status} from "./scenario.mjs";
 import {until, untilEqual} from "./waiting.mjs";
 
+const TOKEN = "open-sesame-0123456789abcdef";
+
 const AXE =
   readFileSync(new URL("../../../web/node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
@@ -130,6 +132,21 @@ scenario("comparing and deleting with the keyboard", {}, async ({server, visit})
   const {runs} = await server.json("GET", "/v1/runs");
   assert.deepEqual(runs.map(({name}) => name), ["old"]);
   assert.equal(await visit.isSeen("compare-form"), false);
+});
+
+scenario("signing in and out at a run", {token: TOKEN}, async ({server, visit}) => {
+  visit.announce(status(401));
+  await sendRun(server, "secret");
+  await visit.open("/#run=secret");
+  await visit.seen("sign-in");
+  assert.equal(await visit.at("run-item").count(), 0);
+  await visit.at("token").fill(TOKEN);
+  await visit.click("sign-in-button");
+  await runIs(visit, "secret");
+  await untilEqual("the list", () => visit.at("run-item").count(), 1);
+  await visit.click("sign-out");
+  await visit.seen("sign-in");
+  assert.ok(!(await visit.page.locator("body").textContent()).includes("secret"));
 });
 
 const LONG = "a-name-as-long-as-names-may-be-" +
