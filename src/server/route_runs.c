@@ -251,23 +251,32 @@ static void write_rank(iron_json_writer *j, const iron__run_rank *r) {
     iron_json_close(j, '}');
 }
 
-static void get_run(iron__request *req) {
+/* The run and its ranks, malloc'ed; NULL: the response is given. */
+static iron__run_rank *read_ranks(iron__request *req, iron__run_view *view, size_t *count) {
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for the ranks of a run"};
     iron__run_rank *ranks;
+
+    if (!iron__route_run(req, view))
+        return NULL;
+    ranks = calloc(IRON_RUN_RANKS_MAX, sizeof *ranks);
+    if (ranks && iron__store_run_ranks(req->server->store, view->id, ranks, count, &err) == IRON_OK)
+        return ranks;
+    iron__route_failure(req, &err);
+    free(ranks);
+    return NULL;
+}
+
+static void get_run(iron__request *req) {
+    iron__run_rank *ranks = NULL;
     iron__run_view view;
     iron_json_writer *j;
     uint64_t only = UINT64_MAX;
     size_t count = 0;
 
-    if (!iron__route_number(req, "rank", 0, UINT32_MAX, &only) || !iron__route_run(req, &view))
+    if (iron__route_number(req, "rank", 0, UINT32_MAX, &only))
+        ranks = read_ranks(req, &view, &count);
+    if (!ranks)
         return;
-    ranks = calloc(IRON_RUN_RANKS_MAX, sizeof *ranks);
-    if (!ranks ||
-        iron__store_run_ranks(req->server->store, view.id, ranks, &count, &err) != IRON_OK) {
-        iron__route_failure(req, &err);
-        free(ranks);
-        return;
-    }
     j = iron__response_json(req);
     write_run(j, &view);
     iron_json_open(j, "by_rank", '[');
@@ -281,91 +290,88 @@ static void get_run(iron__request *req) {
 
 /* The steps of each rank over time. */
 
-#define POINTS_MAX      65536u /* of all ranks together, but at least two of each */
+#define POINTS_MAX      65536u /* of all ranks together */
 #define RANK_POINTS_MAX 200u
 
 typedef struct progress {
-    iron_json_writer *j;
     const iron__run_rank *ranks;
-    size_t count, at; /* at: the rank whose points are written; count: none yet */
-    uint64_t limit;   /* points of a rank */
-    uint64_t seen;    /* step records of this rank */
+    size_t count, at;     /* at: of the rank that is read */
+    uint64_t limit, seen; /* points of a rank; its step records so far */
+    struct {
+        uint64_t rank, time_ms, step;
+    } * points;
+    size_t used;
 } progress;
 
-static void end_rank(progress *p) {
-    if (p->at < p->count) {
-        iron_json_close(p->j, ']');
-        iron_json_close(p->j, '}');
-    }
-}
-
-/* Writes every n-th step of a rank and its last. Ranks and records that came since the ranks were
- * counted are left out. */
-static bool write_point(void *context, uint64_t rank, const unsigned char *bytes, size_t count) {
+/* Takes every n-th step of a rank and its last. Ranks and records that came since the ranks were
+ * counted are left out, so a rank has at most `limit` points. */
+static bool take_point(void *context, uint64_t rank, const unsigned char *bytes, size_t count) {
     const unsigned char *payload = bytes + LEDGER_FRAME_BYTES;
     progress *p = context;
     uint64_t steps, stride;
     (void)count;
 
-    if (p->at == p->count || p->ranks[p->at].rank != rank) {
-        size_t next = 0;
-
-        while (next < p->count && p->ranks[next].rank != rank)
-            next++;
-        end_rank(p);
-        p->at = next;
+    for (; p->at < p->count && p->ranks[p->at].rank < rank; p->at++)
         p->seen = 0;
-        if (next < p->count) {
-            iron_json_open(p->j, NULL, '{');
-            iron_json_number(p->j, "rank", rank);
-            iron_json_open(p->j, "points", '[');
-        }
-    }
-    steps = p->at < p->count ? p->ranks[p->at].steps : 0;
+    steps = p->at < p->count && p->ranks[p->at].rank == rank ? p->ranks[p->at].steps : 0;
     if (iron__ledger_u32(bytes) != LEDGER_STEP || p->seen >= steps)
         return true;
     stride = (steps + p->limit - 2) / (p->limit - 1);
     if (p->seen++ % stride == 0 || p->seen == steps) {
-        iron_json_open(p->j, NULL, '[');
-        iron_json_number(p->j, NULL, iron__ledger_u64(payload + 64) / 1000000);
-        iron_json_number(p->j, NULL, iron__ledger_u64(payload));
-        iron_json_close(p->j, ']');
+        p->points[p->used].rank = rank;
+        p->points[p->used].time_ms = iron__ledger_u64(payload + 64) / 1000000;
+        p->points[p->used++].step = iron__ledger_u64(payload);
     }
     return true;
 }
 
+static void write_points(iron_json_writer *j, const progress *p) {
+    iron_json_open(j, "by_rank", '[');
+    for (size_t k = 0; k < p->used; k++) {
+        if (k == 0 || p->points[k].rank != p->points[k - 1].rank) {
+            iron_json_open(j, NULL, '{');
+            iron_json_number(j, "rank", p->points[k].rank);
+            iron_json_open(j, "points", '[');
+        }
+        iron_json_open(j, NULL, '[');
+        iron_json_number(j, NULL, p->points[k].time_ms);
+        iron_json_number(j, NULL, p->points[k].step);
+        iron_json_close(j, ']');
+        if (k + 1 == p->used || p->points[k].rank != p->points[k + 1].rank) {
+            iron_json_close(j, ']');
+            iron_json_close(j, '}');
+        }
+    }
+    iron_json_close(j, ']');
+}
+
 static void get_progress(iron__request *req) {
-    iron_error err = {IRON_E_NOMEM, 0, "out of memory for the ranks of a run"};
-    iron__run_rank *ranks = calloc(IRON_RUN_RANKS_MAX, sizeof *ranks);
-    iron__store *store = req->server->store;
+    iron_error err = {IRON_E_NOMEM, 0, "out of memory for the steps of a run"};
     iron__run_cursor at = {.rank = -1};
-    progress p = {.ranks = ranks};
-    iron_status status = IRON_E_NOMEM;
+    iron_status status;
+    progress p = {.count = 0};
+    iron__run_rank *ranks;
     iron__run_view view;
     bool is_over = false;
 
-    if (!iron__route_run(req, &view)) {
-        free(ranks);
+    ranks = read_ranks(req, &view, &p.count);
+    if (!ranks)
         return;
-    }
-    if (ranks)
-        status = iron__store_run_ranks(store, view.id, ranks, &p.count, &err);
-    if (status == IRON_OK) {
-        p.at = p.count;
-        p.limit = p.count > 0 ? POINTS_MAX / p.count : 2;
-        p.limit = p.limit < 2 ? 2 : p.limit < RANK_POINTS_MAX ? p.limit : RANK_POINTS_MAX;
-        p.j = iron__response_json(req);
-        iron_json_open(p.j, "by_rank", '[');
-    }
+    p.ranks = ranks;
+    p.limit = p.count > 0 ? POINTS_MAX / p.count : 2; /* 16 at least */
+    p.limit = p.limit < RANK_POINTS_MAX ? p.limit : RANK_POINTS_MAX;
+    p.points = calloc(p.count * p.limit + 1, sizeof *p.points);
+    status = p.points ? IRON_OK : IRON_E_NOMEM;
     while (status == IRON_OK && !is_over)
-        status = iron__store_run_records(store, view.id, &at, write_point, &p, &is_over, &err);
+        status = iron__store_run_records(req->server->store, view.id, &at, take_point, &p, &is_over,
+                                         &err);
     if (status == IRON_OK) {
-        end_rank(&p);
-        iron_json_close(p.j, ']');
+        write_points(iron__response_json(req), &p);
         iron__response_json_end(req, 200);
     } else {
         iron__route_failure(req, &err);
     }
+    free(p.points);
     free(ranks);
 }
 
