@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * route_runs.c: the records of training runs: POST /v1/runs/{run}/steps takes a part of a ledger,
- * its header and any of its frames; the other routes list, show and delete runs, and say what was
- * found in them (runs.c).
+ * its header and any of its frames; the other routes list, show, compare and delete runs, and say
+ * what was found in them (runs.c).
  *
  * A frame counts once for each rank, whatever requests it comes in: so clients send again what they
  * are not sure about. The header counts as a frame, the mark of a resume: a rank whose ledger was
@@ -19,19 +19,27 @@
 
 #define FINDINGS_WAIT_MS 5000u
 
-bool iron__route_run(iron__request *req, iron__run_view *view) {
+static void respond_no_run(iron__request *req, const char *name) {
+    iron__response_problem(req, "no-such-run",
+                           "GET /v1/runs lists the runs; the first records create one.",
+                           "there is no run named %.80s", name);
+}
+
+static bool find_run(iron__request *req, const char *name, iron__run_view *view) {
     iron_error err = {0};
     bool found;
 
-    if (iron__store_run_find(req->server->store, req->variable, view, &found, &err) != IRON_OK)
+    if (iron__store_run_find(req->server->store, name, view, &found, &err) != IRON_OK)
         iron__route_failure(req, &err);
-    else if (!found)
-        iron__response_problem(req, "no-such-run",
-                               "GET /v1/runs lists the runs; the first records create one.",
-                               "there is no run named %.80s", req->variable);
+    else if (!found || !iron__request_sees(req, name))
+        respond_no_run(req, name);
     else
         return true;
     return false;
+}
+
+bool iron__route_run(iron__request *req, iron__run_view *view) {
+    return find_run(req, req->variable, view);
 }
 
 /* Taking records */
@@ -182,35 +190,47 @@ static void write_run(iron_json_writer *j, const iron__run_view *v) {
     iron_json_number(j, "bytes", v->bytes);
 }
 
-static void list_runs(iron__request *req) {
-    iron__run_view *views = calloc(IRON_RUNS_MAX, sizeof *views);
-    iron_error err = {IRON_E_NOMEM, 0, "out of memory for the runs"};
-    iron_json_writer *j;
-    size_t count;
-
-    if (!views || iron__store_runs(req->server->store, views, &count, &err) != IRON_OK) {
-        iron__route_failure(req, &err);
-        free(views);
-        return;
-    }
-    j = iron__response_json(req);
-    iron_json_open(j, "runs", '[');
-    for (size_t k = 0; k < count; k++)
-        if (iron__request_sees(req, views[k].name)) {
-            iron_json_open(j, NULL, '{');
-            write_run(j, &views[k]);
-            iron_json_close(j, '}');
-        }
-    iron_json_close(j, ']');
-    iron__response_json_end(req, 200);
-    free(views);
-}
-
 static void number_or_null(iron_json_writer *j, const char *name, bool has_it, uint64_t value) {
     if (has_it)
         iron_json_number(j, name, value);
     else
         iron_json_null(j, name);
+}
+
+static void write_listed(iron_json_writer *j, const iron__run_view *v,
+                         const iron__run_check *checks, size_t count) {
+    size_t k = 0;
+
+    while (k < count && checks[k].run != v->id)
+        k++;
+    iron_json_open(j, NULL, '{');
+    write_run(j, v);
+    number_or_null(j, "steps", k < count, k < count ? checks[k].summary.steps : 0);
+    number_or_null(j, "findings_total", k < count, k < count ? checks[k].found.total : 0);
+    iron_json_close(j, '}');
+}
+
+static void list_runs(iron__request *req) {
+    iron__run_view *views = calloc(IRON_RUNS_MAX, sizeof *views);
+    iron__run_check *checks = calloc(IRON_RUNS_MAX, sizeof *checks);
+    iron_error err = {IRON_E_NOMEM, 0, "out of memory for the runs"};
+    iron_json_writer *j;
+    size_t count, checked;
+
+    if (!views || !checks || iron__store_runs(req->server->store, views, &count, &err) != IRON_OK) {
+        iron__route_failure(req, &err);
+    } else {
+        checked = iron__run_checks(req->server, checks);
+        j = iron__response_json(req);
+        iron_json_open(j, "runs", '[');
+        for (size_t k = 0; k < count; k++)
+            if (iron__request_sees(req, views[k].name))
+                write_listed(j, &views[k], checks, checked);
+        iron_json_close(j, ']');
+        iron__response_json_end(req, 200);
+    }
+    free(views);
+    free(checks);
 }
 
 static void write_rank(iron_json_writer *j, const iron__run_rank *r) {
@@ -231,23 +251,32 @@ static void write_rank(iron_json_writer *j, const iron__run_rank *r) {
     iron_json_close(j, '}');
 }
 
-static void get_run(iron__request *req) {
+/* The run and its ranks, malloc'ed; NULL: the response is given. */
+static iron__run_rank *read_ranks(iron__request *req, iron__run_view *view, size_t *count) {
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for the ranks of a run"};
     iron__run_rank *ranks;
+
+    if (!iron__route_run(req, view))
+        return NULL;
+    ranks = calloc(IRON_RUN_RANKS_MAX, sizeof *ranks);
+    if (ranks && iron__store_run_ranks(req->server->store, view->id, ranks, count, &err) == IRON_OK)
+        return ranks;
+    iron__route_failure(req, &err);
+    free(ranks);
+    return NULL;
+}
+
+static void get_run(iron__request *req) {
+    iron__run_rank *ranks = NULL;
     iron__run_view view;
     iron_json_writer *j;
     uint64_t only = UINT64_MAX;
     size_t count = 0;
 
-    if (!iron__route_number(req, "rank", 0, UINT32_MAX, &only) || !iron__route_run(req, &view))
+    if (iron__route_number(req, "rank", 0, UINT32_MAX, &only))
+        ranks = read_ranks(req, &view, &count);
+    if (!ranks)
         return;
-    ranks = calloc(IRON_RUN_RANKS_MAX, sizeof *ranks);
-    if (!ranks ||
-        iron__store_run_ranks(req->server->store, view.id, ranks, &count, &err) != IRON_OK) {
-        iron__route_failure(req, &err);
-        free(ranks);
-        return;
-    }
     j = iron__response_json(req);
     write_run(j, &view);
     iron_json_open(j, "by_rank", '[');
@@ -256,6 +285,93 @@ static void get_run(iron__request *req) {
             write_rank(j, &ranks[k]);
     iron_json_close(j, ']');
     iron__response_json_end(req, 200);
+    free(ranks);
+}
+
+/* The steps of each rank over time. */
+
+#define POINTS_MAX      65536u /* of all ranks together */
+#define RANK_POINTS_MAX 200u
+
+typedef struct progress {
+    const iron__run_rank *ranks;
+    size_t count, at;     /* at: of the rank that is read */
+    uint64_t limit, seen; /* points of a rank; its step records so far */
+    struct {
+        uint64_t rank, time_ms, step;
+    } * points;
+    size_t used;
+} progress;
+
+/* Takes every n-th step of a rank and its last. Ranks and records that came since the ranks were
+ * counted are left out, so a rank has at most `limit` points. */
+static bool take_point(void *context, uint64_t rank, const unsigned char *bytes, size_t count) {
+    const unsigned char *payload = bytes + LEDGER_FRAME_BYTES;
+    progress *p = context;
+    uint64_t steps, stride;
+    (void)count;
+
+    for (; p->at < p->count && p->ranks[p->at].rank < rank; p->at++)
+        p->seen = 0;
+    steps = p->at < p->count && p->ranks[p->at].rank == rank ? p->ranks[p->at].steps : 0;
+    if (iron__ledger_u32(bytes) != LEDGER_STEP || p->seen >= steps)
+        return true;
+    stride = (steps + p->limit - 2) / (p->limit - 1);
+    if (p->seen++ % stride == 0 || p->seen == steps) {
+        p->points[p->used].rank = rank;
+        p->points[p->used].time_ms = iron__ledger_u64(payload + 64) / 1000000;
+        p->points[p->used++].step = iron__ledger_u64(payload);
+    }
+    return true;
+}
+
+static void write_points(iron_json_writer *j, const progress *p) {
+    iron_json_open(j, "by_rank", '[');
+    for (size_t k = 0; k < p->used; k++) {
+        if (k == 0 || p->points[k].rank != p->points[k - 1].rank) {
+            iron_json_open(j, NULL, '{');
+            iron_json_number(j, "rank", p->points[k].rank);
+            iron_json_open(j, "points", '[');
+        }
+        iron_json_open(j, NULL, '[');
+        iron_json_number(j, NULL, p->points[k].time_ms);
+        iron_json_number(j, NULL, p->points[k].step);
+        iron_json_close(j, ']');
+        if (k + 1 == p->used || p->points[k].rank != p->points[k + 1].rank) {
+            iron_json_close(j, ']');
+            iron_json_close(j, '}');
+        }
+    }
+    iron_json_close(j, ']');
+}
+
+static void get_progress(iron__request *req) {
+    iron_error err = {IRON_E_NOMEM, 0, "out of memory for the steps of a run"};
+    iron__run_cursor at = {.rank = -1};
+    iron_status status;
+    progress p = {.count = 0};
+    iron__run_rank *ranks;
+    iron__run_view view;
+    bool is_over = false;
+
+    ranks = read_ranks(req, &view, &p.count);
+    if (!ranks)
+        return;
+    p.ranks = ranks;
+    p.limit = p.count > 0 ? POINTS_MAX / p.count : 2; /* 16 at least */
+    p.limit = p.limit < RANK_POINTS_MAX ? p.limit : RANK_POINTS_MAX;
+    p.points = calloc(p.count * p.limit + 1, sizeof *p.points);
+    status = p.points ? IRON_OK : IRON_E_NOMEM;
+    while (status == IRON_OK && !is_over)
+        status = iron__store_run_records(req->server->store, view.id, &at, take_point, &p, &is_over,
+                                         &err);
+    if (status == IRON_OK) {
+        write_points(iron__response_json(req), &p);
+        iron__response_json_end(req, 200);
+    } else {
+        iron__route_failure(req, &err);
+    }
+    free(p.points);
     free(ranks);
 }
 
@@ -268,8 +384,7 @@ static void delete_run(iron__request *req) {
         return;
     }
     if (!found) {
-        iron__response_problem(req, "no-such-run", "GET /v1/runs lists the runs.",
-                               "there is no run named %.80s", req->variable);
+        respond_no_run(req, req->variable);
         return;
     }
     iron__checker_notify(req->server);
@@ -344,6 +459,40 @@ static void get_findings(iron__request *req) {
     iron_ledger_findings_deinit(&check.found);
 }
 
+static void get_run_diff(iron__request *req) {
+    const char *name = iron__request_query(req, "reference");
+    iron_ledger_diff d = {.struct_size = sizeof d};
+    iron__run_view view, reference;
+    iron_error err = {0};
+    iron_status status;
+    iron_json_writer *j;
+
+    if (!iron__route_run(req, &view))
+        return;
+    if (!name) {
+        iron__response_problem(req, "bad-query", "Name a run: ?reference=NAME.",
+                               "reference is missing");
+        return;
+    }
+    if (!find_run(req, name, &reference))
+        return;
+    status = iron__run_diff(req->server, &reference, &view, &d, &err);
+    if (status == IRON_E_STATE) {
+        respond_no_run(req, name);
+    } else if (status != IRON_OK) {
+        iron__route_failure(req, &err);
+    } else {
+        j = iron__response_json(req);
+        iron_json_text(j, "kind", iron_ledger_change_name(d.change));
+        number_or_null(j, "first_step", d.change != IRON_LEDGER_EQUAL, d.first_step);
+        iron_json_text(j, "sentence", d.sentence);
+        iron_json_number(j, "steps_equal", d.steps);
+        iron_json_number(j, "steps_a", d.steps_a);
+        iron_json_number(j, "steps_b", d.steps_b);
+        iron__response_json_end(req, 200);
+    }
+}
+
 const iron__route iron__route_list_runs = {
     .method = "GET", .pattern = "/v1/runs", .end = list_runs};
 const iron__route iron__route_get_run = {
@@ -357,3 +506,7 @@ const iron__route iron__route_steps = {.method = "POST",
                                        .end = post_steps};
 const iron__route iron__route_findings = {
     .method = "GET", .pattern = "/v1/runs/{run}/findings", .end = get_findings};
+const iron__route iron__route_progress = {
+    .method = "GET", .pattern = "/v1/runs/{run}/progress", .end = get_progress};
+const iron__route iron__route_run_diff = {
+    .method = "GET", .pattern = "/v1/runs/{run}/diff", .query = "reference", .end = get_run_diff};

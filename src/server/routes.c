@@ -31,20 +31,40 @@ extern const iron__route iron__route_info, iron__route_health, iron__route_ready
 extern const iron__route iron__route_metrics;
 /* route_runs.c */
 extern const iron__route iron__route_list_runs, iron__route_get_run, iron__route_delete_run,
-    iron__route_steps, iron__route_findings;
+    iron__route_steps, iron__route_findings, iron__route_progress, iron__route_run_diff;
 /* route_state.c */
 extern const iron__route iron__route_state, iron__route_quantize;
 
 const iron__route *const iron__routes[] = {
-    &iron__route_list_engines,    &iron__route_create_engine, &iron__route_get_engine,
-    &iron__route_delete_engine,   &iron__route_feed,          &iron__route_quantize,
-    &iron__route_state,           &iron__route_batches,       &iron__route_engine_events,
-    &iron__route_events,          &iron__route_list_runs,     &iron__route_get_run,
-    &iron__route_delete_run,      &iron__route_steps,         &iron__route_findings,
-    &iron__route_run_events,      &iron__route_create_ticket, &iron__route_info,
-    &iron__route_health,          &iron__route_ready,         &iron__route_metrics,
-    &iron__route_openapi,         &iron__route_dashboard,     &iron__route_dashboard_script,
-    &iron__route_dashboard_style, &iron__route_report,        NULL,
+    &iron__route_list_engines,
+    &iron__route_create_engine,
+    &iron__route_get_engine,
+    &iron__route_delete_engine,
+    &iron__route_feed,
+    &iron__route_quantize,
+    &iron__route_state,
+    &iron__route_batches,
+    &iron__route_engine_events,
+    &iron__route_events,
+    &iron__route_list_runs,
+    &iron__route_get_run,
+    &iron__route_delete_run,
+    &iron__route_steps,
+    &iron__route_findings,
+    &iron__route_progress,
+    &iron__route_run_diff,
+    &iron__route_run_events,
+    &iron__route_create_ticket,
+    &iron__route_info,
+    &iron__route_health,
+    &iron__route_ready,
+    &iron__route_metrics,
+    &iron__route_openapi,
+    &iron__route_dashboard,
+    &iron__route_dashboard_script,
+    &iron__route_dashboard_style,
+    &iron__route_report,
+    NULL,
 };
 
 iron__store_engine *iron__route_engine(iron__request *req, const char *name) {

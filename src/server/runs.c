@@ -6,7 +6,8 @@
  * all records of the run into memory, one run at a time, so memory is bounded by --max-run. After a
  * check that took long it rests four times as long, so a large run that grows all the time costs at
  * most a fifth of one core. The newest result of each run is kept for the routes, the events and
- * the metrics; the results themselves are not stored, since they follow from the records.
+ * the metrics; the results themselves are not stored, since they follow from the records. Requests
+ * that compare two runs read them in the same way, one request at a time.
  */
 #include "server/server_internal.h"
 
@@ -30,10 +31,12 @@ struct iron__checker {
     size_t count;
     uint64_t changes; /* records came, a run was deleted or checked */
     bool is_over;
+    pthread_mutex_t comparing; /* held during a comparison: it bounds the memory */
 };
 
 /* The records of a run in memory. */
 typedef struct run_memory {
+    iron_ledgers *ledgers; /* made of what follows */
     unsigned char *bytes;
     size_t used, room;
     iron__ledger_frames *ranks;
@@ -63,50 +66,70 @@ static int is_stopping(void *context, uint64_t done, uint64_t total) {
     return atomic_load(&((iron_server *)context)->is_stopping);
 }
 
-static iron_status check_memory(iron_server *server, const run_memory *m, iron__run_check *check,
-                                iron_error *err) {
-    iron_ledger_check_options options;
-    iron_ledgers *ledgers;
-    iron_status status;
+static void release_run(run_memory *m) {
+    iron_ledgers_close(m->ledgers);
+    free(m->bytes);
+    free(m->ranks);
+}
 
+/* IRON_E_STATE: it was deleted meanwhile. *m is to be released in any case. */
+static iron_status read_run(iron_server *server, const iron__run_view *view, run_memory *m,
+                            iron_error *err) {
+    iron__run_cursor at = {.rank = -1};
+    bool is_over = false;
+
+    *m = (run_memory){.room = view->bytes, .rank_room = view->ranks};
+    m->bytes = malloc(m->room + 1);
+    m->ranks = calloc(m->rank_room + 1, sizeof *m->ranks);
+    if (!m->bytes || !m->ranks)
+        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory for the records of run %s",
+                          view->name);
+    while (!is_over)
+        IRON_TRY(
+            iron__store_run_records(server->store, view->id, &at, take_record, m, &is_over, err));
+    if (m->rank_count == 0)
+        return iron__fail(err, IRON_E_STATE, 0, "run %s was deleted", view->name);
+    return iron__ledgers_of_frames(m->ranks, m->rank_count, &m->ledgers, err);
+}
+
+static iron_status check_run(iron_server *server, const iron__run_view *view,
+                             iron__run_check *check, iron_error *err) {
+    iron_ledger_check_options options;
+    iron_status status;
+    run_memory m;
+
+    *check = (iron__run_check){.run = view->id, .records = view->records};
+    memcpy(check->name, view->name, sizeof check->name);
+    check->summary.struct_size = sizeof check->summary;
     iron_ledger_check_options_init(&options);
     options.threads = 1;
     options.memory = (uint64_t)64 << 20;
     options.limit = LISTED_MAX;
     options.progress = is_stopping;
     options.context = server;
-    IRON_TRY(iron__ledgers_of_frames(m->ranks, m->rank_count, &ledgers, err));
-    check->summary.struct_size = sizeof check->summary;
-    status = iron_ledgers_summarize(ledgers, &check->summary, err);
+    status = read_run(server, view, &m, err);
     if (status == IRON_OK)
-        status = iron_ledgers_check(ledgers, &options, &check->found, err);
-    iron_ledgers_close(ledgers);
+        status = iron_ledgers_summarize(m.ledgers, &check->summary, err);
+    if (status == IRON_OK)
+        status = iron_ledgers_check(m.ledgers, &options, &check->found, err);
+    release_run(&m);
     return status;
 }
 
-static iron_status check_run(iron_server *server, const iron__run_view *view,
-                             iron__run_check *check, iron_error *err) {
-    run_memory m = {.room = view->bytes, .rank_room = view->ranks};
-    iron__run_cursor at = {.rank = -1};
-    iron_status status = IRON_OK;
-    bool is_over = false;
+iron_status iron__run_diff(iron_server *server, const iron__run_view *reference,
+                           const iron__run_view *view, iron_ledger_diff *diff, iron_error *err) {
+    run_memory a = {.ledgers = NULL}, b = {.ledgers = NULL};
+    iron_status status;
 
-    *check = (iron__run_check){.run = view->id, .records = view->records};
-    memcpy(check->name, view->name, sizeof check->name);
-    m.bytes = malloc(m.room + 1);
-    m.ranks = calloc(m.rank_room + 1, sizeof *m.ranks);
-    if (!m.bytes || !m.ranks)
-        status =
-            iron__fail(err, IRON_E_NOMEM, 0, "out of memory for the records of run %s", view->name);
-    while (status == IRON_OK && !is_over)
-        status =
-            iron__store_run_records(server->store, view->id, &at, take_record, &m, &is_over, err);
-    if (status == IRON_OK && m.rank_count == 0) /* it was deleted meanwhile */
-        status = IRON_E_STATE;
+    pthread_mutex_lock(&server->checker->comparing);
+    status = read_run(server, reference, &a, err);
     if (status == IRON_OK)
-        status = check_memory(server, &m, check, err);
-    free(m.bytes);
-    free(m.ranks);
+        status = read_run(server, view, &b, err);
+    if (status == IRON_OK)
+        status = iron_ledgers_diff(a.ledgers, b.ledgers, diff, err);
+    release_run(&a);
+    release_run(&b);
+    pthread_mutex_unlock(&server->checker->comparing);
     return status;
 }
 
@@ -222,6 +245,7 @@ iron_status iron__checker_start(iron_server *server, iron_error *err) {
     }
     c->server = server;
     pthread_mutex_init(&c->lock, NULL);
+    pthread_mutex_init(&c->comparing, NULL);
     iron__condition_init(&c->changed);
     number = pthread_create(&c->thread, NULL, run_checker, c);
     if (number != 0) {
@@ -247,6 +271,7 @@ void iron__checker_stop(iron_server *server) {
         iron_ledger_findings_deinit(&c->all[k].found);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);
+    pthread_mutex_destroy(&c->comparing);
     free(c->all);
     free(c);
     server->checker = NULL;

@@ -274,6 +274,9 @@ uint64_t iron__checker_wait(iron_server *server, uint64_t seen, uint32_t millise
 bool iron__run_check_get(iron_server *server, uint64_t run, iron__run_check *copy);
 /* All checks without their lists, at most IRON_RUNS_MAX; returns how many. */
 size_t iron__run_checks(iron_server *server, iron__run_check *out);
+/* Compares the records of two runs. IRON_E_STATE: one of them was deleted meanwhile. */
+iron_status iron__run_diff(iron_server *server, const iron__run_view *reference,
+                           const iron__run_view *view, iron_ledger_diff *diff, iron_error *err);
 
 /* The server */
 

@@ -188,6 +188,25 @@ class Records(RunsTest):
         self.client.call("POST", "/v1/runs/a/steps", header + book.resume(1, SECOND) + b"\0")
         self.assertEqual(self.client.get("/v1/runs/a").json, before)
 
+    def test_progress(self):
+        """The steps of each rank with their times; of a long run, evenly chosen ones."""
+        def long(rank, steps):
+            return book.header(rank, 2) + b"".join(
+                book.step(Record(at, [sample(at)]), time_ns=SECOND + at * 10**7)
+                for at in range(steps))
+        self.post(self.client, "a", long(0, 1000))
+        self.post(self.client, "a", long(1, 3) + book.end(9 * SECOND))
+        first, second = self.client.get("/v1/runs/a/progress").json["by_rank"]
+        self.assertEqual(second, {"rank": 1, "points": [[1000, 0], [1010, 1], [1020, 2]]})
+        steps = [step for _, step in first["points"]]
+        self.assertEqual((steps[0], steps[-1]), (0, 999))
+        self.assertTrue(100 <= len(steps) <= 200, len(steps))
+        self.assertLessEqual(max(b - a for a, b in zip(steps, steps[1:])), 10)
+        self.assertEqual([time for time, _ in first["points"]],
+                         [1000 + 10 * step for step in steps])
+        self.post(self.client, "b", book.header(0, 1))
+        self.assertEqual(self.client.get("/v1/runs/b/progress").json["by_rank"], [])
+
     def test_other_refusals(self):
         ledger = plain(world=1)[0]
         for method, target, body, status, kind in (
@@ -196,6 +215,8 @@ class Records(RunsTest):
                 ("GET", "/v1/runs/b", None, 404, "no-such-run"),
                 ("GET", "/v1/runs/b/findings", None, 404, "no-such-run"),
                 ("GET", "/v1/runs/b/events", None, 404, "no-such-run"),
+                ("GET", "/v1/runs/b/progress", None, 404, "no-such-run"),
+                ("GET", "/v1/runs/b/diff?reference=b", None, 404, "no-such-run"),
                 ("DELETE", "/v1/runs/b", None, 404, "no-such-run"),
                 ("PUT", "/v1/runs/b", None, 405, "method-not-allowed"),
                 ("POST", "/v1/runs/b/steps", bytes((1 << 20) + 1), 413, "too-large")):
@@ -280,6 +301,37 @@ class Findings(RunsTest):
             self.client.call("DELETE", "/v1/runs/a")
             events.until(lambda e: e.name == "deleted")
             self.assertIsNone(events.next())
+
+    def test_in_the_list(self):
+        self.post(self.client, "a", plain(world=1)[0] + repeated(10, 2, SECOND))
+        self.found(self.client, "a")
+        run, = self.client.get("/v1/runs").json["runs"]
+        self.assertEqual((run["steps"], run["findings_total"]), (11, 1))
+
+    def diff(self, run, reference):
+        answer = self.client.get(f"/v1/runs/{run}/diff?reference={reference}")
+        self.assertEqual(answer.status, 200, str(answer))
+        return answer.json
+
+    def test_comparing(self):
+        """As `iron ledger diff REFERENCE RUN`."""
+        header, steps = frames(plain(world=1, steps=12)[0])
+        runs = {"same": header + b"".join(steps), "short": header + b"".join(steps[:7]),
+                "other": header + b"".join(steps[:5]) + repeated(5, 2, SECOND)}
+        for name, data in runs.items():
+            self.post(self.client, name, data)
+            self.write(name + ".ledger", data)
+        for name, kind in (("same", "equal"), ("short", "shorter"), ("other", "repeated")):
+            found = self.diff(name, "same")
+            self.assertEqual(found["kind"], kind)
+            said = json.loads(iron("ledger", "diff", self.dir / "same.ledger",
+                                   self.dir / f"{name}.ledger", "--json").out)
+            for key in ("first_step", "sentence", "steps_equal", "steps_a", "steps_b"):
+                self.assertEqual(found[key], said[key], (name, key))
+        for query, status, kind in (("", 400, "bad-query"), ("?reference=none", 404, "no-such-run"),
+                                    ("?reference=", 404, "no-such-run")):
+            answer = self.client.get(f"/v1/runs/same/diff{query}")
+            self.assertEqual((answer.status, contract.kind(answer)), (status, kind))
 
     def metric(self, name, **labels):
         return value(parse(self.client.get("/metrics").body.decode()), name, **labels)
@@ -403,7 +455,10 @@ class Roles(RunsTest):
         for target in ("/v1/runs", "/v1/runs/a", "/v1/runs/a/findings"):
             self.assertEqual(status(None, "GET", target), 401)
             self.assertEqual(status("read", "GET", target), 200)
-        self.assertEqual(status("mine", "GET", "/v1/runs/a"), 403)
+        for target in ("/v1/runs/a", "/v1/runs/a/progress", "/v1/runs/a/diff?reference=mine-1"):
+            self.assertEqual(status("mine", "GET", target), 403)
+        self.assertEqual(status("mine", "GET", "/v1/runs/mine-1/diff?reference=a"), 404)
+        self.assertEqual(status("feed", "GET", "/v1/runs/mine-1/diff?reference=a"), 200)
         listed = self.api(server, token=tokens["mine"]).get("/v1/runs").json["runs"]
         self.assertEqual([r["name"] for r in listed], ["mine-1"])
         self.assertEqual(status("feed", "DELETE", "/v1/runs/a"), 403)

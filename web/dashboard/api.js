@@ -111,6 +111,10 @@ export function enginePath(name, below = "") {
   return `/v1/engines/${encodeURIComponent(name)}${below}`;
 }
 
+export function runPath(name, below = "") {
+  return `/v1/runs/${encodeURIComponent(name)}${below}`;
+}
+
 // The Authorization header; empty without a token.
 export function authorization() {
   const token = sessionStorage.getItem(TOKEN_KEY);

@@ -60,7 +60,8 @@ export function createList(model) {
   }
 
   toggle.addEventListener("click", () => fold(!side.classList.contains("is-open")));
-  list.addEventListener("click", () => fold(false));
+  for (const one of [list, document.getElementById("run-list")])
+    one.addEventListener("click", () => fold(false));
 
   function draw() {
     setHidden(search, model.engines.size < SEARCH_FROM);
@@ -70,8 +71,9 @@ export function createList(model) {
       drawRow(rows.get(name), model.engines.get(name), name === model.chosen);
     setHidden(none, names.length > 0 || model.engines.size === 0);
     setHidden(document.getElementById("no-engines"), model.engines.size > 0);
-    const isNamed = model.chosen !== null && !model.isMissing;
-    setText(toggle, isNamed ? model.chosen : counted(model.engines.size, "engine"));
+    const all = counted(model.engines.size, "engine");
+    const both = model.runs.size ? `${all}, ${counted(model.runs.size, "run")}` : all;
+    setText(toggle, (!model.isMissing && (model.run ?? model.chosen)) || both);
   }
 
   search.addEventListener("input", draw);

@@ -12,7 +12,8 @@ function begin() {
   listen("new-engine", () => page.creation.open());
   listen("make-own", () => page.creation.open());
   listen("make-missing", () => page.creation.open(page.model.chosen || ""));
-  listen("delete-engine", () => page.removal.open(page.model.chosen));
+  listen("delete-engine", () => page.removal.open(page.model.chosen, "engine"));
+  listen("delete-run", () => page.removal.open(page.model.run, "run"));
   listen("sign-out", () => page.signOut());
   listen("skip", (event) => {
     event.preventDefault();  // the hash is the engine's

@@ -5,8 +5,10 @@
 //
 //   engines      Map of name -> {name, tokens, batches, feeds, incoming, rate, version, changed}
 //   isComplete   a complete list has arrived since sign-in
+//   runs         Map of name -> training run, as GET /v1/runs lists it
 //   chosen       name of the selected engine, or null
-//   isMissing    the server has no engine of the chosen name
+//   run          name of the selected run, or null; one of the two is null
+//   isMissing    the server has no engine or run of the chosen name
 //   plan         its configuration, from GET /v1/engines/{name}, or null until it arrives
 //   stand        its current values: tokens batches feeds xor sum state seal, version
 //   sample       {name, done} while this page feeds generated tokens (trial.js), else null
@@ -15,8 +17,10 @@
 export function createModel() {
   return {
     engines: new Map(),
+    runs: new Map(),
     isComplete: false,
     chosen: null,
+    run: null,
     isMissing: false,
     plan: null,
     stand: null,
@@ -31,7 +35,12 @@ export function forgetAll(model) {
 }
 
 export function choose(model, name) {
-  Object.assign(model, {chosen: name, isMissing: false, plan: null, stand: null});
+  Object.assign(model, {chosen: name, run: null, isMissing: false, plan: null, stand: null});
+}
+
+export function chooseRun(model, name) {
+  choose(model, null);
+  model.run = name;
 }
 
 // event: engines
@@ -69,10 +78,10 @@ export function namesWith(model, part) {
   return names.sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
 }
 
-// The engine to show first: the most recently changed one.
-export function latestName(model) {
+// The engine, or run, to show first: the most recently changed one.
+export function latestName(model, all = model.engines) {
   let best = null;
-  for (const engine of model.engines.values())
-    if (!best || String(engine.changed) > String(best.changed)) best = engine;
+  for (const one of all.values())
+    if (!best || String(one.changed) > String(best.changed)) best = one;
   return best && best.name;
 }

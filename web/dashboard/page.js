@@ -2,8 +2,8 @@
 //
 // page.js: connects the parts. The live stream changes the model (model.js); before each frame the
 // views write what changed. The address's hash names the selected engine, so that engines can be
-// linked to and the browser's Back button works. One of the views sign-in, welcome, missing and
-// engine is shown at a time.
+// linked to and the browser's Back button works; the same holds for runs. One of the views sign-in,
+// welcome, missing, engine and run is shown at a time.
 import {announce, clearProblem, showProblem} from "./alerts.js";
 import * as api from "./api.js";
 import {createCreation} from "./create.js";
@@ -15,18 +15,20 @@ import * as models from "./model.js";
 import {createParts} from "./parts.js";
 import {createRemoval} from "./remove.js";
 import {setUpReport} from "./report.js";
+import {createRunView} from "./run.js";
+import {createRuns, runHash} from "./runs.js";
 import {createSignIn} from "./signin.js";
 import {createStream} from "./stream.js";
 
-const VIEWS = ["sign-in", "welcome", "missing", "engine"];
+const VIEWS = ["sign-in", "welcome", "missing", "engine", "run"];
 // Displayed names of the stream's states; other states are shown under their own name.
 const SAID = {
   stopped: "signed out",
   "no-such-engine": "connected"
 };
 // Problems that are shown elsewhere: the header shows an unreachable server, and a missing token
-// and a missing engine have their own views.
-const SHOWN_ELSEWHERE = ["unreachable", "stopped", "unauthorized", "no-such-engine"];
+// and a missing engine or run have their own views.
+const SHOWN_ELSEWHERE = ["unreachable", "stopped", "unauthorized", "no-such-engine", "no-such-run"];
 
 const at = (id) => document.getElementById(id);
 
@@ -49,9 +51,21 @@ export class Page {
     this.history = createHistory({onProblem: tell});
     this.report = setUpReport(at("report-link"));
     this.creation = createCreation({onCreated: (engine) => this.created(engine)});
-    this.removal = createRemoval({onRemoved: (name) => this.leave(name)});
+    this.runs = createRuns(this.model, {onChange: () => this.hearRuns(), onProblem: tell});
+    this.runView = createRunView(this.model, {
+      onMissing: () => this.lose(),
+      onGone: (name) => {
+        announce(`Run ${name} deleted.`);
+        this.leaveRun(name);
+      },
+      onProblem: tell
+    });
+    this.removal = createRemoval(
+      {onRemoved: (name, what) => what === "run" ? this.leaveRun(name) : this.leave(name)});
     this.signIn = createSignIn({onSignedIn: () => this.enter()});
     this.stream = createStream({
+      addressOf: (name) =>
+        name === null ? "/v1/events" : `/v1/events?engine=${encodeURIComponent(name)}`,
       onEvent: (name, value) => this.hear(name, value),
       onState: (state) => this.setConnection(state)
     });
@@ -80,10 +94,11 @@ export class Page {
 
   // The current view; "" before the first.
   get view() {
-    const {isComplete, isMissing, chosen, engines} = this.model;
+    const {isComplete, isMissing, chosen, run, engines} = this.model;
     if (this.isSignedOut) return "sign-in";
     if (!isComplete) return "";
     if (isMissing) return "missing";
+    if (run !== null) return "run";
     if (chosen !== null) return "engine";
     return engines.size === 0 ? "welcome" : "";
   }
@@ -96,13 +111,22 @@ export class Page {
     at("frame").classList.toggle("is-alone", isAlone);
     setHidden(at("sign-out"), this.isSignedOut || !api.hasToken());
     this.list.draw();
+    this.runs.draw();
     if (view === "engine") this.engineView.draw();
-    if (view === "missing")
-      setText(
-        at("missing-text"),
-        `This server has no engine named ${model.chosen}. It may have been deleted.`);
-    const title = view === "engine" ? `${model.chosen} · iron` : "iron";
+    if (view === "run") this.runView.draw();
+    if (view === "missing") this.drawMissing();
+    const isNamed = view === "engine" || view === "run";
+    const title = isNamed ? `${model.run ?? model.chosen} · iron` : "iron";
     if (document.title !== title) document.title = title;
+  }
+
+  drawMissing() {
+    const {run, chosen} = this.model, what = run === null ? "engine" : "run";
+    setText(at("missing-title"), `${what === "run" ? "Run" : "Engine"} not found`);
+    setText(
+      at("missing-text"),
+      `This server has no ${what} named ${run ?? chosen}. It may have been deleted.`);
+    setHidden(at("make-missing"), what === "run");
   }
 
   setConnection(state) {
@@ -110,7 +134,11 @@ export class Page {
     this.model.connection = state;
     at("connection").dataset.state = said;
     setText(at("connection"), said);
-    if (state === "connected" && isNew) this.learn();
+    if (state === "connected" && isNew) {
+      this.learn();
+      this.runs.start();
+    }
+    if (said !== "connected") this.runs.stop();
     if (state === "no-such-engine") this.lose();
     if (state === "reconnecting" && isNew) this.calm();
   }
@@ -144,9 +172,9 @@ export class Page {
     models.takeEngines(model, event);
     const live = model.engines.get(model.chosen);
     if (live) this.parts.pushRate(live.rate);
-    if (model.chosen === null && model.engines.size)
+    if (model.chosen === null && model.run === null && model.engines.size)
       this.look(models.latestName(model), true);
-    else if (model.isMissing && live)
+    else if (model.chosen !== null && model.isMissing && live)
       this.open(model.chosen);  // it exists now
     else if (event.complete && model.chosen !== null && !model.isMissing)
       this.loadPlan();
@@ -165,9 +193,25 @@ export class Page {
     this.leave(name);
   }
 
+  // A new list of runs. Without any engine, a run is shown instead of the welcome view.
+  hearRuns() {
+    const {model} = this;
+    if (this.view === "welcome" && model.runs.size)
+      this.lookRun(models.latestName(model, model.runs));
+    if (model.isMissing && model.runs.has(model.run)) this.openRun(model.run);  // it exists now
+    this.draw();
+  }
+
   // Selects an engine; with `isQuiet` the browser's history gets no entry.
   look(name, isQuiet) {
-    const hash = engineHash(name);
+    this.go(engineHash(name), isQuiet);
+  }
+
+  lookRun(name) {
+    this.go(runHash(name), true);
+  }
+
+  go(hash, isQuiet) {
     if (isQuiet) window.history.replaceState(null, "", hash);
     if (location.hash === hash)
       this.follow();
@@ -175,12 +219,29 @@ export class Page {
       location.hash = hash;  // hashchange then follows it
   }
 
-  // Shows the engine named in the address.
+  // Shows the engine or run named in the address.
   follow() {
-    const found = /^#engine=(.+)$/.exec(location.hash);
+    const found = /^#(engine|run)=(.+)$/.exec(location.hash), {model} = this;
     if (!found || this.isSignedOut) return;
-    const name = decoded(found[1]);
-    if (name !== this.model.chosen || this.model.isMissing) this.open(name);
+    const isRun = found[1] === "run", name = decoded(found[2]);
+    if (name === (isRun ? model.run : model.chosen) && !model.isMissing) return;
+    if (isRun)
+      this.openRun(name);
+    else
+      this.open(name);
+  }
+
+  openRun(name) {
+    const {model} = this, hadEngine = model.chosen !== null;
+    clearProblem();
+    scrollTo(0, 0);
+    models.chooseRun(model, name);
+    if (hadEngine) {
+      this.showNothing();
+      this.stream.follow(null);
+    }
+    this.runView.show(name);
+    this.draw();
   }
 
   // Shows an engine; if a complete list does not contain it, no request is needed.
@@ -189,6 +250,7 @@ export class Page {
     clearProblem();
     scrollTo(0, 0);
     models.choose(model, name);
+    this.runView.show(null);
     if (model.isComplete && !model.engines.has(name)) return this.lose();
     this.parts.show(null);
     this.history.show(name);
@@ -225,7 +287,7 @@ export class Page {
     this.focusMain();
   }
 
-  // The chosen engine does not exist.
+  // The chosen engine or run does not exist.
   lose() {
     Object.assign(this.model, {isMissing: true, plan: null, stand: null});
     this.showNothing();
@@ -249,7 +311,24 @@ export class Page {
     this.draw();
   }
 
+  // The same for a run.
+  leaveRun(name) {
+    const {model} = this;
+    model.runs.delete(name);
+    if (model.run !== name) return;
+    this.removal.close();
+    models.choose(model, null);
+    this.showNothing();
+    window.history.replaceState(null, "", location.pathname);
+    if (model.engines.size)
+      this.look(models.latestName(model), true);
+    else if (model.runs.size)
+      this.lookRun(models.latestName(model, model.runs));
+    this.draw();
+  }
+
   showNothing() {
+    this.runView.show(null);
     this.parts.show(null);
     this.history.show(null);
   }

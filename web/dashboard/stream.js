@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
 //
-// stream.js: the live stream, GET /v1/events. The page has exactly one, and none while its tab is
-// hidden: a browser allows six connections per host. A stream that ends, breaks or falls silent is
-// reopened: after half a second, then twice as long each time, up to five seconds; at once when the
-// tab becomes visible again or the network is back.
+// stream.js: a live stream: GET /v1/events, and that of the selected run. The page has at most one
+// of each, and none while its tab is hidden: a browser allows six connections per host. A stream
+// that ends, breaks or falls silent is reopened: after half a second, then twice as long each time,
+// up to five seconds; at once when the tab becomes visible again or the network is back.
 //
-//   createStream({onEvent(name, value), onState(state, problem)})
-//     follow(name)     the selected engine, or null; reopens the stream
+//   createStream({addressOf(name), onEvent(name, value), onState(state, problem)})
+//     follow(name)     what addressOf is asked for, at first null; reopens the stream
 //     start(), stop()
 //
-// States: "connecting", "connected", "reconnecting", "paused" (hidden), "stopped".
+// addressOf returns the path, or null for no stream.
+// States: "connecting", "connected", "reconnecting", "paused" (hidden), "stopped", and the kind of
+// the problem if the address is not there: "no-such-engine", "no-such-run".
 import {Problem, request, unreachable} from "./api.js";
 import {eventParser} from "./events.js";
 
 const FIRST_PAUSE_MS = 500, LAST_PAUSE_MS = 5000;
 const SILENCE_MS = 45000;  // the server sends something every 15 seconds
 
-export function createStream({onEvent, onState}) {
-  let engine = null, isOn = false, open = null, timer = 0, failures = 0, wasConnected = false;
+export function createStream({addressOf, onEvent, onState}) {
+  let name = null, isOn = false, open = null, timer = 0, failures = 0, wasConnected = false;
 
-  const mayRun = () => isOn && !document.hidden;
-  const address = () =>
-    engine === null ? "/v1/events" : `/v1/events?engine=${encodeURIComponent(engine)}`;
+  const mayRun = () => isOn && !document.hidden && addressOf(name) !== null;
 
   function close() {
     clearTimeout(timer);
@@ -42,8 +42,8 @@ export function createStream({onEvent, onState}) {
     if (problem.kind === "unauthorized") {
       isOn = false;
       onState("stopped", problem);
-    } else if (problem.kind === "no-such-engine") {
-      onState("no-such-engine", problem);
+    } else if (problem.kind.startsWith("no-such-")) {
+      onState(problem.kind, problem);
     } else {
       onState(wasConnected || failures ? "reconnecting" : "connecting", problem);
       pauseThenConnect();
@@ -54,7 +54,7 @@ export function createStream({onEvent, onState}) {
     close();
     const mine = open = new AbortController();
     try {
-      const answer = await request("GET", address(), {signal: mine.signal});
+      const answer = await request("GET", addressOf(name), {signal: mine.signal});
       if (open !== mine) return;
       failures = 0;
       wasConnected = true;
@@ -80,8 +80,9 @@ export function createStream({onEvent, onState}) {
   document.addEventListener("visibilitychange", () => isOn && settle());
   addEventListener("online", () => isOn && settle());
   return {
-    follow(name) {
-      engine = name;
+    follow(next) {
+      name = next;
+      if (addressOf(name) === null) close();
       if (mayRun() && !timer) connect();
     },
     start() {

@@ -8,6 +8,7 @@
 //   tokens(2350000)    "2.35 M tokens"
 //   rate(2350000)      "2.35 M tokens/s"
 //   bytes(2350000)     "2.35 MB"
+//   grouped("step 48213 is")                "step 48,213 is"
 //   duration(200)      "3 min 20 s"
 //   moment("2026-11-15T19:00:00.000Z")      "19:00:00" today, "15 Nov 2026, 19:00" before
 
@@ -49,6 +50,10 @@ export function rate(n) {
 
 export function bytes(n) {
   return `${scaled(n, " ")}B`;
+}
+
+export function grouped(sentence) {
+  return sentence.replace(/\d{4,}/g, (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ","));
 }
 
 export function duration(seconds) {
