@@ -234,12 +234,36 @@ iron_status iron_recorder_begin(iron_recorder *r, uint64_t step, uint32_t micro,
     return IRON_OK;
 }
 
+/* Adds a row's tokens to the seals of its sample and of the step. 64-bit tokens are narrowed once
+ * for both, and checked on the way: a pass of its own would take as long as the seal. */
+static void seal_row(const iron__tokens_view *view, size_t begin, size_t end, iron__widened *wide,
+                     iron__seal *sample, iron__seal *step, bool *is_bad) {
+    const iron__seal_variant *variant = iron__seal_variant_find("champion");
+
+    if (view->dtype != IRON_DTYPE_I64) {
+        iron__seal_view(variant, view, begin, end, wide->tokens, sample);
+        iron__seal_view(variant, view, begin, end, wide->tokens, step);
+        return;
+    }
+    for (size_t count; begin < end; begin += count) {
+        iron__tokens_view piece = {IRON_DTYPE_U32, NULL, 0};
+
+        count = end - begin;
+        piece.data = iron__view_check_tokens(view, begin, &count, wide->tokens, is_bad);
+        piece.count = count;
+        iron__seal_view(variant, &piece, 0, count, NULL, sample);
+        iron__seal_view(variant, &piece, 0, count, NULL, step);
+    }
+}
+
 iron_status iron_recorder_rows(iron_recorder *r, iron_dtype dtype, const void *tokens, size_t rows,
                                size_t length, iron_error *err) {
-    const iron__seal_variant *variant = iron__seal_variant_find("champion");
+    const iron__ledger_step step = r->step;
+    const iron__seal seal = r->seal;
     size_t seals = r->options.is_without_samples ? 0 : LEDGER_SAMPLE_BYTES;
     iron__tokens_view view = {dtype, tokens, 0};
     iron__widened wide;
+    bool is_bad = false;
     unsigned char *at;
 
     IRON_TRY(check_owner(r, err));
@@ -252,7 +276,8 @@ iron_status iron_recorder_rows(iron_recorder *r, iron_dtype dtype, const void *t
                  rows, length, tokens);
     IRON_FAIL_IF(seals > 0 && rows > (LEDGER_FRAME_MAX - r->record_bytes) / seals, err, IRON_E_ARG,
                  "%zu samples are too many for one record; divide them into micro steps", rows);
-    IRON_TRY(iron__view_check(&view, r->step.tokens, err));
+    if (dtype != IRON_DTYPE_I64)
+        IRON_TRY(iron__view_check(&view, r->step.tokens, err));
     at = reserve(r, r->used, LEDGER_FRAME_BYTES + r->record_bytes + rows * seals);
     if (!at)
         return iron__no_memory(err, r->path);
@@ -263,10 +288,8 @@ iron_status iron_recorder_rows(iron_recorder *r, iron_dtype dtype, const void *t
         iron__seal_words words;
         uint64_t hi, lo;
 
-        if (length > 0) {
-            iron__seal_view(variant, &view, k * length, (k + 1) * length, wide.tokens, &sample);
-            iron__seal_view(variant, &view, k * length, (k + 1) * length, wide.tokens, &r->seal);
-        }
+        if (length > 0)
+            seal_row(&view, k * length, (k + 1) * length, &wide, &sample, &r->seal, &is_bad);
         words = iron__seal_total(&sample);
         hi = iron__seal_fold(0, words);
         lo = iron__seal_fold(1, words);
@@ -274,6 +297,11 @@ iron_status iron_recorder_rows(iron_recorder *r, iron_dtype dtype, const void *t
         r->step.bag.lo += lo;
         if (seals > 0)
             at = put64(put64(at, hi), lo);
+    }
+    if (is_bad) {
+        r->step = step;
+        r->seal = seal;
+        return iron__view_check(&view, step.tokens, err);
     }
     r->step.bag.samples += rows;
     r->step.tokens += view.count;
