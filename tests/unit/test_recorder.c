@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_recorder.c: a step's record is the same whatever integers its tokens are stored as and however its
- * rows are passed, and a call that is refused leaves nothing behind. What records contain is tested
- * against an oracle (tests/cli/test_ledger.py, python/tests/test_recorder.py).
+ * test_recorder.c: a step's record is the same whatever integers its tokens are stored as and
+ * however its rows are passed, and a call that is refused leaves nothing behind. What records
+ * contain is tested against an oracle (tests/cli/test_ledger.py, python/tests/test_recorder.py).
  */
 #include "place.h"
 
