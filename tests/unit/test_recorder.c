@@ -8,8 +8,8 @@
 
 #include <iron/iron_ledger.h>
 
-#define ROWS   7u
-#define LENGTH 2051u /* no multiple of four, and narrowed in several pieces */
+#define ROWS   ((size_t)7)
+#define LENGTH ((size_t)2051) /* no multiple of four, and narrowed in several pieces */
 
 static int64_t wide[ROWS * LENGTH];
 static uint32_t narrow[ROWS * LENGTH];
