@@ -129,11 +129,11 @@ static bool is_new_round(iron__thread_pool *pool, uint64_t seen) {
     return atomic_load(&pool->round) != seen;
 }
 
-/* False if the worker is too late. */
+/* False if the worker is too late: the round is closed to it, or a later one already is. */
 static bool enter(worker *w, uint64_t round) {
     uint64_t last = atomic_load(&w->last);
 
-    return last != round && atomic_compare_exchange_strong(&w->last, &last, round | INSIDE);
+    return last < round && atomic_compare_exchange_strong(&w->last, &last, round | INSIDE);
 }
 
 /* Closes the round to workers that have not entered it. */

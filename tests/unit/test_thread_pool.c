@@ -11,9 +11,7 @@
  */
 #include "support.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
-#include "core/thread_pool.h"
+#include "core/thread_pool.c"
 
 #include <signal.h>
 #include <time.h>
@@ -36,6 +34,23 @@ static void count_hit(void *context, size_t index) {
     uint32_t *hits = context;
 
     hits[index]++;
+}
+
+/* A worker may be stopped between reading the round and entering it, for as long as others take for
+ * several rounds. */
+static void late_workers_do_not_enter(void **state) {
+    const uint64_t closed = 7 * ROUND + 3, next = 8 * ROUND + 2;
+    static worker w;
+
+    (void)state;
+    atomic_store(&w.last, closed);
+    assert_false(enter(&w, 6 * ROUND + 4));
+    assert_false(enter(&w, closed));
+    assert_int_equal(atomic_load(&w.last), closed);
+    assert_true(enter(&w, next));
+    assert_int_equal(atomic_load(&w.last), next | INSIDE);
+    assert_false(enter(&w, closed));
+    assert_false(enter(&w, next));
 }
 
 static void every_index_exactly_once(void **state) {
@@ -441,6 +456,7 @@ static void no_memory_is_reported(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(late_workers_do_not_enter),
         cmocka_unit_test(every_index_exactly_once),
         cmocka_unit_test(threads_without_a_task_wait),
         cmocka_unit_test(rounds_see_each_other),
