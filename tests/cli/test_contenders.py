@@ -365,7 +365,8 @@ class OnTheCpu(Contenders):
 
 
 class UnderLoad(Contenders):
-    """Honest contenders on processors that are busy: 20 rounds of all templates in the long run."""
+    """Honest contenders on processors that are busy: 20 rounds of all templates in the long run, else
+    one of a few, since every other test of this machine waits meanwhile."""
 
     def busy(self):
         """As many processes as processors, which do nothing but use them, until this one ends."""
@@ -377,7 +378,7 @@ class UnderLoad(Contenders):
     def test_nobody_is_accused(self):
         info = parse_json(self.iron("info", "--backend", "opencl", "--json").out)
         has_opencl = FULL and bool(info["backends"][0]["devices"])
-        ops = (*(OPS if FULL else ("histogram", "atax", "residency")), "new-op")
+        ops = (*(OPS if LONG else ("histogram", "atax", "residency")), "new-op")
         files = [self.template(f"{op}.{ending}", f"honest_{op}.{ending}") for op in ops
                  for ending in ("c", "cl")[:1 + has_opencl]]
         for file in self.dir.glob("honest_new-op.cl"):  # the other file brings the op
