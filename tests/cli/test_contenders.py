@@ -318,7 +318,8 @@ class OnTheCpu(Contenders):
         files = cls.cheats + honest
         params = [] if LONG else one_case(cls.ops)
         cls.code, cls.rows, cls.err = results(
-            *(f"*.{file.stem}" for file in files), *options(*files), "--size", "8000003,1001x777",
+            *(f"*.{file.stem}" for file in files), *options(*files),
+            "--size", f"{8000003 if LONG else 1000003},1001x777",
             "--dtype", "u8,u32,f32,f64" if LONG else "u32,f32,f64", "--vocab", 1000, *params, "--runs", 5,
             env={**CPU_ONLY, "TMPDIR": str(cls.home)})
 
