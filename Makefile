@@ -23,7 +23,7 @@ demo: deps-build        ## a short demonstration and race on the CPU, in minutes
 	@cmake --build build-demo --target iron -j $(JOBS)
 	@scripts/demo
 
-test: deps              ## the tests to run before sending a change; 8 minutes on two cores
+test: deps              ## the tests to run before sending a change; 6 minutes on two cores
 	@scripts/test quick
 
 test-all: deps          ## the rest of CI: other compilers, sanitizers, full counts, browser, package
