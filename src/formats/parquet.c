@@ -15,12 +15,13 @@
  * Checksums of pages are checked whenever their values are decoded; so a page with a checksum is
  * never direct. Nulls are refused when they are seen: at the latest when they are decoded.
  *
- * Nothing is read past the given bytes but SLACK, whatever the data say, and what was read there is
+ * Nothing is read past the given bytes but IRON_SLACK, whatever the data say, and what was read there is
  * never used.
  */
 #include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
+#include "core/number.h"
 #include "core/thread_pool.h"
 #include "formats/format.h"
 #include "io/checksum.h"
@@ -30,6 +31,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +60,6 @@
 #define THREAD_BYTES   ((uint64_t)32 << 20)
 #define THREADS_MAX    16u
 #define LEVELS_AT_ONCE ((size_t)64 << 10) /* bytes of a page that are decompressed for them */
-
-/* Bytes that can be read after the end of encoded data: unpacking reads whole words. */
-#define SLACK 64u
 
 /* A number of 7 bits a byte: at most 10 bytes. Returns false if it is cut off
  * or longer. */
@@ -91,11 +90,6 @@ static uint64_t zigzag(uint64_t value) { return value >> 1 ^ (0 - (value & 1)); 
 /* Structs in structs: Parquet has 6. */
 #define DEPTH_MAX 24u
 
-/* The fields that must be there, a bit for each: of the footer, a row group, a chunk. */
-#define FOOTER_FIELDS (1u << 2 | 1u << 3 | 1u << 4)
-#define GROUP_FIELDS  (1u << 1 | 1u << 3)
-#define CHUNK_FIELDS  (1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 9)
-
 typedef enum thrift_type {
     THRIFT_STOP = 0,
     THRIFT_TRUE = 1,
@@ -125,6 +119,11 @@ typedef struct thrift_field {
     unsigned found; /* bit k: a field of number k was there, 1 to 31 */
 } thrift_field;
 
+typedef struct text {
+    const unsigned char *at; /* NULL: none */
+    size_t bytes;
+} text;
+
 static uint64_t thrift_fail(thrift *t, const char *fault) {
     if (!t->fault)
         t->fault = fault;
@@ -137,21 +136,21 @@ static uint64_t thrift_ends(thrift *t, const char *fault) {
     return thrift_fail(t, fault);
 }
 
-static const unsigned char *next_bytes(thrift *t, uint64_t count) {
-    const unsigned char *at = t->at;
+static text next_bytes(thrift *t, uint64_t count) {
+    text bytes = {t->at, (size_t)count};
 
     if (count > (uint64_t)(t->end - t->at)) {
         (void)thrift_ends(t, "it ends too early");
-        return NULL;
+        return (text){NULL, 0};
     }
     t->at += count;
-    return at;
+    return bytes;
 }
 
 static unsigned next_byte(thrift *t) {
-    const unsigned char *at = next_bytes(t, 1);
+    text byte = next_bytes(t, 1);
 
-    return at ? *at : 0;
+    return byte.at ? *byte.at : 0;
 }
 
 static uint64_t next_varint(thrift *t) {
@@ -183,11 +182,11 @@ static bool next_field(thrift *t, thrift_field *f) {
 }
 
 /* Begins a list: the number of its elements. Each has at least one byte. */
-static size_t next_list(thrift *t, const thrift_field *f, unsigned type) {
+static size_t next_list(thrift *t, unsigned field_type, unsigned type) {
     unsigned byte;
     uint64_t count;
 
-    if (f->type != THRIFT_LIST)
+    if (field_type != THRIFT_LIST)
         return (size_t)thrift_fail(t, "a field is not the list that it must be");
     byte = next_byte(t);
     count = byte >> 4 == 15 ? next_varint(t) : byte >> 4;
@@ -198,39 +197,11 @@ static size_t next_list(thrift *t, const thrift_field *f, unsigned type) {
     return (size_t)count;
 }
 
-static void skip(thrift *t, unsigned type, unsigned depth);
-
-/* Skips the elements of a list, set or map. */
-static void skip_elements(thrift *t, unsigned type, unsigned depth) {
-    unsigned byte, key = 0, value;
-    uint64_t count;
-
-    if (type == THRIFT_MAP) {
-        count = next_varint(t);
-        byte = count > 0 ? next_byte(t) : 0;
-        key = byte >> 4;
-        value = byte & 15;
-    } else {
-        byte = next_byte(t);
-        count = byte >> 4 == 15 ? next_varint(t) : byte >> 4;
-        value = byte & 15;
-    }
-    if (count > (uint64_t)(t->end - t->at))
-        (void)thrift_ends(t, "a list has more elements than bytes");
-    for (uint64_t k = 0; k < count && !t->fault; k++)
-        for (unsigned part = key ? 0 : 1; part < 2; part++) {
-            unsigned element = part == 0 ? key : value;
-
-            if (element == THRIFT_TRUE || element == THRIFT_FALSE)
-                (void)next_byte(t); /* has a byte here, but not as a field */
-            else
-                skip(t, element, depth);
-        }
-}
-
 /* Skips a value. */
 static void skip(thrift *t, unsigned type, unsigned depth) {
+    unsigned byte = 0, element;
     thrift_field f = {0};
+    uint64_t count;
 
     if (depth == DEPTH_MAX) {
         (void)thrift_fail(t, "it is nested too deeply");
@@ -240,86 +211,169 @@ static void skip(thrift *t, unsigned type, unsigned depth) {
     case THRIFT_TRUE:
     case THRIFT_FALSE:
         break;
-    case THRIFT_I8:
-        (void)next_byte(t);
-        break;
     case THRIFT_I16:
     case THRIFT_I32:
     case THRIFT_I64:
         (void)next_varint(t);
         break;
+    case THRIFT_I8:
     case THRIFT_DOUBLE:
-        (void)next_bytes(t, 8);
-        break;
     case THRIFT_UUID:
-        (void)next_bytes(t, 16);
+        (void)next_bytes(t, type == THRIFT_I8 ? 1 : type == THRIFT_DOUBLE ? 8 : 16);
         break;
     case THRIFT_BINARY:
         (void)next_bytes(t, next_varint(t));
         break;
-    case THRIFT_LIST:
-    case THRIFT_SET:
-    case THRIFT_MAP:
-        skip_elements(t, type, depth + 1);
-        break;
     case THRIFT_STRUCT:
         while (next_field(t, &f))
             skip(t, f.type, depth + 1);
+        break;
+    case THRIFT_LIST:
+    case THRIFT_SET:
+    case THRIFT_MAP:
+        count = type == THRIFT_MAP ? next_varint(t) : 0;
+        if (type != THRIFT_MAP || count > 0)
+            byte = next_byte(t); /* two types, or a short length and a type */
+        if (type != THRIFT_MAP)
+            count = byte >> 4 == 15 ? next_varint(t) : byte >> 4;
+        if (count > (uint64_t)(t->end - t->at))
+            (void)thrift_ends(t, "a list has more elements than bytes");
+        for (uint64_t k = 0; k < count && !t->fault; k++)
+            for (unsigned part = type == THRIFT_MAP && byte >> 4 ? 0 : 1; part < 2; part++) {
+                element = part == 0 ? byte >> 4 : byte & 15;
+                if (element == THRIFT_TRUE || element == THRIFT_FALSE)
+                    (void)next_byte(t); /* has a byte here, but not as a field */
+                else
+                    skip(t, element, depth + 1);
+            }
         break;
     default:
         (void)thrift_fail(t, "a value has no valid type");
     }
 }
 
-/* Fields of known types. */
+/* What a needed field is, and where it goes. */
+typedef enum field_kind {
+    FIELD_ENUM,       /* int */
+    FIELD_SIZE,       /* int or uint32_t: 0 to 2^31-1 */
+    FIELD_REPETITION, /* int: 0 to 2 */
+    FIELD_LONG,       /* uint64_t: 0 to 2^63-1 */
+    FIELD_BYTE,       /* int; a field of another type is skipped */
+    FIELD_BOOL,
+    FIELD_TEXT,
+    FIELD_PATH,   /* a list of texts: the first of them */
+    FIELD_PLACE,  /* where the value begins; it is skipped */
+    FIELD_STRUCT, /* unsigned: which fields were found in it; they go into the same struct */
+    FIELD_MEMBER, /* the same, of a union; a field of another type is skipped */
+    FIELD_UNION   /* int: the number of its member */
+} field_kind;
 
-static int64_t field_integer(thrift *t, const thrift_field *f, int64_t least, int64_t most) {
+typedef struct struct_rules {
+    unsigned needed;   /* fields that must be there, a bit for each; */
+    const char *lacks; /* the fault otherwise */
+    struct field_rule {
+        int id; /* 0: no more rules */
+        field_kind kind;
+        size_t at;
+        const struct struct_rules *inside;
+    } fields[8];
+} struct_rules;
+
+static thrift_field read_struct(thrift *t, const struct_rules *rules, void *to);
+
+static int64_t next_integer(thrift *t, unsigned type, field_kind kind) {
+    static const struct {
+        int64_t least, most;
+    } ranges[] = {[FIELD_ENUM] = {INT32_MIN, INT32_MAX},
+                  [FIELD_SIZE] = {0, INT32_MAX},
+                  [FIELD_REPETITION] = {0, 2},
+                  [FIELD_LONG] = {0, INT64_MAX}};
     int64_t value;
 
-    if (f->type < THRIFT_I16 || f->type > THRIFT_I64)
+    if (type < THRIFT_I16 || type > THRIFT_I64)
         return (int64_t)thrift_fail(t, "a field is not the integer that it must be");
     value = next_signed(t);
-    if (value < least || value > most)
+    if (value < ranges[kind].least || value > ranges[kind].most)
         return (int64_t)thrift_fail(t, "a number is out of range");
     return value;
 }
 
-static int field_enum(thrift *t, const thrift_field *f) {
-    return (int)field_integer(t, f, INT32_MIN, INT32_MAX);
-}
+static void read_field(thrift *t, unsigned type, const struct field_rule *rule, void *to) {
+    void *at = (char *)to + rule->at;
+    thrift_field last;
 
-static uint32_t field_size(thrift *t, const thrift_field *f) {
-    return (uint32_t)field_integer(t, f, 0, INT32_MAX);
-}
+    switch (rule->kind) {
+    case FIELD_ENUM:
+    case FIELD_SIZE:
+    case FIELD_REPETITION:
+        *(int *)at = (int)next_integer(t, type, rule->kind);
+        break;
+    case FIELD_LONG:
+        *(uint64_t *)at = (uint64_t)next_integer(t, type, rule->kind);
+        break;
+    case FIELD_BYTE:
+        if (type == THRIFT_I8)
+            *(int *)at = (int)next_byte(t);
+        else
+            skip(t, type, 0);
+        break;
+    case FIELD_BOOL:
+        if (type != THRIFT_TRUE && type != THRIFT_FALSE)
+            (void)thrift_fail(t, "a field is not the truth value that it must be");
+        *(bool *)at = type == THRIFT_TRUE;
+        break;
+    case FIELD_TEXT:
+        if (type != THRIFT_BINARY)
+            (void)thrift_fail(t, "a field is not the string that it must be");
+        else
+            *(text *)at = next_bytes(t, next_varint(t));
+        break;
+    case FIELD_PATH:
+        *(text *)at = (text){NULL, 0};
+        for (size_t k = 0, count = next_list(t, type, THRIFT_BINARY); k < count && !t->fault; k++) {
+            text part = next_bytes(t, next_varint(t));
 
-static uint64_t field_long(thrift *t, const thrift_field *f) {
-    return (uint64_t)field_integer(t, f, 0, INT64_MAX);
-}
-
-static const unsigned char *field_binary(thrift *t, const thrift_field *f, size_t *bytes) {
-    uint64_t count;
-
-    *bytes = 0;
-    if (f->type != THRIFT_BINARY) {
-        (void)thrift_fail(t, "a field is not the string that it must be");
-        return NULL;
+            *(text *)at = k == 0 ? part : *(text *)at;
+        }
+        break;
+    case FIELD_PLACE:
+        *(const unsigned char **)at = t->at;
+        skip(t, type, 0);
+        break;
+    case FIELD_STRUCT:
+    case FIELD_MEMBER:
+    case FIELD_UNION:
+        if (type != THRIFT_STRUCT && rule->kind == FIELD_MEMBER) {
+            skip(t, type, 0);
+            break;
+        }
+        if (type != THRIFT_STRUCT)
+            (void)thrift_fail(t, "a field is not the struct that it must be");
+        last = read_struct(t, rule->inside, to);
+        if (rule->kind == FIELD_UNION)
+            *(int *)at = last.id;
+        else
+            *(unsigned *)at |= last.found;
     }
-    count = next_varint(t);
-    if (count <= (uint64_t)(t->end - t->at))
-        *bytes = (size_t)count;
-    return next_bytes(t, count);
 }
 
-static bool field_bool(thrift *t, const thrift_field *f) {
-    if (f->type != THRIFT_TRUE && f->type != THRIFT_FALSE)
-        (void)thrift_fail(t, "a field is not the truth value that it must be");
-    return f->type == THRIFT_TRUE;
-}
+/* Reads a struct by its rules. Returns its last field, with all that were found. */
+static thrift_field read_struct(thrift *t, const struct_rules *rules, void *to) {
+    thrift_field f = {0};
 
-static bool field_is_struct(thrift *t, const thrift_field *f) {
-    if (f->type != THRIFT_STRUCT)
-        (void)thrift_fail(t, "a field is not the struct that it must be");
-    return !t->fault;
+    while (next_field(t, &f)) {
+        const struct field_rule *rule = rules->fields;
+
+        while (rule->id && rule->id != f.id)
+            rule++;
+        if (rule->id)
+            read_field(t, f.type, rule, to);
+        else
+            skip(t, f.type, 0);
+    }
+    if ((f.found & rules->needed) != rules->needed)
+        (void)thrift_fail(t, rules->lacks);
+    return f;
 }
 
 /* The schema. */
@@ -333,15 +387,15 @@ typedef struct level_shape {
 
 /* One element of the schema, a tree whose elements follow each other depth first. */
 typedef struct schema_element {
-    const unsigned char *name;
-    size_t name_bytes;
+    text name;
     int type;       /* -1: a group */
     int repetition; /* -1: not given */
     int converted;  /* -1: none */
     int logical;    /* -1: none */
     int bits;       /* of a logical integer */
     bool is_signed;
-    size_t children;
+    unsigned found; /* fields of a logical integer */
+    uint32_t children;
 } schema_element;
 
 /* A top-level column that can be read. */
@@ -360,7 +414,7 @@ typedef struct file_footer {
     const unsigned char *schema, *groups; /* in data: where these lists begin, or NULL */
     uint64_t rows;
     schema_element *elements;
-    size_t element_count, leaf_count;
+    size_t leaf_count;
     iron__table_column *columns;
     column_detail *details; /* of the columns that are tokens */
     size_t column_count;
@@ -390,60 +444,25 @@ enum { CONVERTED_MAP = 1, CONVERTED_MAP_KEY_VALUE = 2, CONVERTED_LIST = 3, CONVE
 /* Numbers of the union LogicalType; any other is a type that we do not know. */
 enum { LOGICAL_MAP = 2, LOGICAL_LIST = 3, LOGICAL_INTEGER = 10 };
 
-/* The union LogicalType: of an integer, its bits and whether it is signed. */
-static void read_logical(thrift *t, schema_element *e) {
-    thrift_field f = {0};
-
-    e->logical = 0;
-    while (next_field(t, &f)) {
-        thrift_field g = {0};
-
-        e->logical = f.id;
-        if (f.id != LOGICAL_INTEGER || f.type != THRIFT_STRUCT) {
-            skip(t, f.type, 0);
-            continue;
-        }
-        while (next_field(t, &g)) {
-            if (g.id == 1 && g.type == THRIFT_I8)
-                e->bits = (int)next_byte(t);
-            else if (g.id == 2)
-                e->is_signed = field_bool(t, &g);
-            else
-                skip(t, g.type, 0);
-        }
-    }
-}
-
-static void read_element(thrift *t, schema_element *e) {
-    thrift_field f = {0};
-
-    *e = (schema_element){.type = -1, .repetition = -1, .converted = -1, .logical = -1};
-    while (next_field(t, &f)) {
-        if (f.id == 1)
-            e->type = (int)field_integer(t, &f, 0, INT32_MAX);
-        else if (f.id == 3)
-            e->repetition = (int)field_integer(t, &f, 0, 2);
-        else if (f.id == 4)
-            e->name = field_binary(t, &f, &e->name_bytes);
-        else if (f.id == 5)
-            e->children = field_size(t, &f);
-        else if (f.id == 6)
-            e->converted = field_enum(t, &f);
-        else if (f.id == 10 && field_is_struct(t, &f))
-            read_logical(t, e);
-        else if (f.id != 10)
-            skip(t, f.type, 0);
-    }
-    if (!t->fault && !e->name)
-        (void)thrift_fail(t, "an element of the schema has no name");
-    if (!t->fault && e->type >= 0 && e->children > 0)
-        (void)thrift_fail(t, "an element of the schema is a value and a group");
-}
+#define AT(member) offsetof(schema_element, member)
+static const struct_rules integer_rules = {
+    .fields = {{1, FIELD_BYTE, AT(bits), NULL}, {2, FIELD_BOOL, AT(is_signed), NULL}}};
+static const struct_rules logical_rules = {
+    .fields = {{LOGICAL_INTEGER, FIELD_MEMBER, AT(found), &integer_rules}}};
+static const struct_rules element_rules = {1u << 4,
+                                           "an element of the schema has no name",
+                                           {{1, FIELD_SIZE, AT(type), NULL},
+                                            {3, FIELD_REPETITION, AT(repetition), NULL},
+                                            {4, FIELD_TEXT, AT(name), NULL},
+                                            {5, FIELD_SIZE, AT(children), NULL},
+                                            {6, FIELD_ENUM, AT(converted), NULL},
+                                            {10, FIELD_UNION, AT(logical), &logical_rules}}};
+#undef AT
 
 static iron_status read_schema(file_footer *f, iron_error *err) {
+    static const char not_a_tree[] = "the elements of the schema are not one tree";
     thrift t = {.at = f->schema, .end = f->data + f->bytes};
-    thrift_field list = {.type = THRIFT_LIST};
-    size_t count = next_list(&t, &list, THRIFT_STRUCT), open = 1;
+    size_t count = next_list(&t, THRIFT_LIST, THRIFT_STRUCT), open = 1;
 
     if (count > 0)
         f->elements = calloc(count, sizeof *f->elements);
@@ -452,18 +471,20 @@ static iron_status read_schema(file_footer *f, iron_error *err) {
     for (size_t k = 0; k < count && !t.fault; k++) {
         schema_element *e = &f->elements[k];
 
-        read_element(&t, e);
+        *e = (schema_element){.type = -1, .repetition = -1, .converted = -1, .logical = -1};
+        (void)read_struct(&t, &element_rules, e);
+        if (e->type >= 0 && e->children > 0)
+            (void)thrift_fail(&t, "an element of the schema is a value and a group");
         if (open == 0 || e->children > count)
-            (void)thrift_fail(&t, "the elements of the schema are not one tree");
-        open += e->children - 1;
+            (void)thrift_fail(&t, not_a_tree);
+        open += e->children - (size_t)1;
         f->leaf_count += e->type >= 0;
         if (k > 0 && e->repetition < 0)
             (void)thrift_fail(
                 &t, "an element of the schema is neither required, optional nor repeated");
     }
     if (!t.fault && (open != 0 || f->elements[0].type >= 0))
-        (void)thrift_fail(&t, "the elements of the schema are not one tree");
-    f->element_count = count;
+        (void)thrift_fail(&t, not_a_tree);
     return t.fault ? refuse(f, &t, err) : IRON_OK;
 }
 
@@ -542,110 +563,84 @@ static bool is_map(const schema_element *e) {
                : e->converted == CONVERTED_MAP || e->converted == CONVERTED_MAP_KEY_VALUE;
 }
 
-static const char *group_name(const schema_element *e) {
-    return is_list(e) ? "list" : is_map(e) ? "map" : "struct";
-}
-
 /* A repeated group with one field, in a list: by its name, an old writer's struct of one field
  * (Parquet's rules for backward compatibility). Its levels are those of a list. */
 static bool is_tuple(const schema_element *list, const schema_element *e) {
     static const char suffix[] = "_tuple";
-    size_t length = sizeof suffix - 1;
+    size_t length = sizeof suffix - 1, own = list->name.bytes;
 
-    if (e->name_bytes == 5 && memcmp(e->name, "array", 5) == 0)
+    if (e->name.bytes == 5 && memcmp(e->name.at, "array", 5) == 0)
         return true;
-    return e->name_bytes == list->name_bytes + length &&
-           memcmp(e->name, list->name, list->name_bytes) == 0 &&
-           memcmp(e->name + list->name_bytes, suffix, length) == 0;
+    return e->name.bytes == own + length && memcmp(e->name.at, list->name.at, own) == 0 &&
+           memcmp(e->name.at + own, suffix, length) == 0;
 }
 
-/* Describes a list: a group `e` whose only child is repeated. The child is the element itself, or a
- * group whose only field is the element. */
-static void describe_list(const schema_element *e, iron__table_column *column,
-                          column_detail *detail) {
-    unsigned outer = e->repetition == REPETITION_OPTIONAL;
-    const schema_element *element = e + 1;
-    const char *wrap = "";
-    unsigned inner = 0;
-    char type[24];
-    int bits;
-
-    if (element->type < 0 && element->children == 1 && !is_list(element) && !is_map(element) &&
-        element[1].repetition != REPETITION_REPEATED) {
-        wrap = is_tuple(e, element) ? "struct<" : "";
-        element++;
-        inner = element->repetition == REPETITION_OPTIONAL;
-    }
-    if (element->type < 0) {
-        snprintf(column->type, sizeof column->type, "list<%s>", group_name(element));
-        return;
-    }
-    name_value(element, type, sizeof type);
-    snprintf(column->type, sizeof column->type, "list<%s%s%s>", wrap, type, wrap[0] ? ">" : "");
-    column->is_tokens = is_integer(element, &detail->stored, &bits);
-    detail->type = element->type;
-    detail->shape = (level_shape){1, outer + 1 + inner, outer};
-}
-
-/* Describes the column that begins with element `e`. */
+/* Describes the column that begins with element `e`: a value; a repeated value; or a list, which is
+ * a group whose only child is repeated. This child is the element itself, or a group whose only
+ * field is the element. */
 static void describe(const schema_element *e, iron__table_column *column, column_detail *detail) {
-    bool is_repeated = e->repetition == REPETITION_REPEATED;
+    bool is_repeated = e->repetition == REPETITION_REPEATED, is_array = is_repeated;
+    unsigned optional = e->repetition == REPETITION_OPTIONAL;
+    const char *wrap = "";
     char type[24];
     int bits;
 
+    detail->shape = is_repeated ? (level_shape){1, 1, 0} : (level_shape){0, optional, UINT_MAX};
+    if (e->type < 0 && !is_repeated && is_list(e) && e->children == 1 &&
+        e[1].repetition == REPETITION_REPEATED) {
+        const schema_element *list = e++;
+
+        is_array = true;
+        detail->shape = (level_shape){1, optional + 1, optional};
+        if (e->type < 0 && e->children == 1 && !is_list(e) && !is_map(e) &&
+            e[1].repetition != REPETITION_REPEATED) {
+            wrap = is_tuple(list, e) ? "struct<" : "";
+            e++;
+            detail->shape.definition_max += e->repetition == REPETITION_OPTIONAL;
+        }
+    }
     if (e->type >= 0) {
         name_value(e, type, sizeof type);
-        snprintf(column->type, sizeof column->type, is_repeated ? "list<%s>" : "%s", type);
         column->is_tokens = is_integer(e, &detail->stored, &bits);
         detail->type = e->type;
-        detail->shape = is_repeated
-                            ? (level_shape){1, 1, 0}
-                            : (level_shape){0, e->repetition == REPETITION_OPTIONAL, UINT_MAX};
-    } else if (!is_repeated && is_list(e) && e->children == 1 &&
-               e[1].repetition == REPETITION_REPEATED) {
-        describe_list(e, column, detail);
     } else {
-        snprintf(column->type, sizeof column->type, is_repeated ? "list<%s>" : "%s", group_name(e));
+        wrap = "";
+        snprintf(type, sizeof type, "%s", is_list(e) ? "list" : is_map(e) ? "map" : "struct");
     }
+    snprintf(column->type, sizeof column->type, is_array ? "list<%s%s%s>" : "%s%s%s", wrap, type,
+             wrap[0] ? ">" : "");
 }
 
 /* A name for messages and for --column: control characters are replaced. */
-static char *copy_name(const schema_element *e) {
-    char *name = malloc(e->name_bytes + 1);
+static char *copy_name(text from) {
+    char *name = malloc(from.bytes + 1);
 
-    for (size_t k = 0; name && k < e->name_bytes; k++)
-        name[k] = (char)(e->name[k] < 0x20 || e->name[k] == 0x7F ? '?' : e->name[k]);
+    for (size_t k = 0; name && k < from.bytes; k++)
+        name[k] = (char)(from.at[k] < 0x20 || from.at[k] == 0x7F ? '?' : from.at[k]);
     if (name)
-        name[e->name_bytes] = '\0';
+        name[from.bytes] = '\0';
     return name;
 }
 
 static iron_status parse_footer(file_footer *f, iron_error *err) {
+    static const struct_rules rules = {1u << 2 | 1u << 3 | 1u << 4,
+                                       "it has no schema, no row groups or no number of rows",
+                                       {{2, FIELD_PLACE, offsetof(file_footer, schema), NULL},
+                                        {3, FIELD_LONG, offsetof(file_footer, rows), NULL},
+                                        {4, FIELD_PLACE, offsetof(file_footer, groups), NULL}}};
     thrift t = {.at = f->data, .end = f->data + f->bytes};
-    thrift_field field = {0};
     size_t top, at = 1, leaf = 0;
 
-    while (next_field(&t, &field)) {
-        if (field.id == 2 || field.id == 4)
-            *(field.id == 2 ? &f->schema : &f->groups) = t.at;
-        if (field.id == 3)
-            f->rows = field_long(&t, &field);
-        else
-            skip(&t, field.type, 0);
-    }
-    if (!t.fault && (field.found & FOOTER_FIELDS) != FOOTER_FIELDS)
-        (void)thrift_fail(&t, "it has no schema, no row groups or no number of rows");
+    (void)read_struct(&t, &rules, f);
     if (t.fault)
         return refuse(f, &t, err);
     IRON_TRY(read_schema(f, err));
     /* read_schema has set it: NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
     top = f->elements[0].children;
-    f->columns = calloc(top + 1, sizeof *f->columns);
-    f->details = calloc(top + 1, sizeof *f->details);
-    if (!f->columns || !f->details)
-        return iron__no_memory(err, f->name);
+    IRON_TRY(IRON_NEW(&f->columns, top, f->name, err));
+    IRON_TRY(IRON_NEW(&f->details, top, f->name, err));
     for (size_t k = 0; k < top; k++) {
-        f->columns[k].name = copy_name(&f->elements[at]);
+        f->columns[k].name = copy_name(f->elements[at].name);
         if (!f->columns[k].name)
             return iron__no_memory(err, f->name);
         f->column_count++;
@@ -653,7 +648,7 @@ static iron_status parse_footer(file_footer *f, iron_error *err) {
         describe(&f->elements[at], &f->columns[k], &f->details[k]);
         for (size_t open = 1; open > 0; at++) {
             leaf += f->elements[at].type >= 0;
-            open += f->elements[at].children - 1;
+            open += f->elements[at].children - (size_t)1;
         }
     }
     return IRON_OK;
@@ -661,108 +656,75 @@ static iron_status parse_footer(file_footer *f, iron_error *err) {
 
 /* Row groups. */
 
+/* Fields that the metadata of a chunk must have. */
+#define CHUNK_FIELDS (1u << 1 | 1u << 3 | 1u << 4 | 1u << 5 | 1u << 7 | 1u << 9)
+
 /* A chunk's metadata as they are in the footer. */
 typedef struct chunk_meta {
     int type, codec;
     uint64_t values, bytes, data_at, dictionary_at;
-    unsigned found; /* as in thrift_field */
-    bool is_elsewhere, is_encrypted, is_of_column;
+    text column;    /* the path of the column in the schema begins with its name */
+    unsigned found; /* fields, as in thrift_field */
 } chunk_meta;
 
-static void read_meta(thrift *t, const char *name, chunk_meta *m) {
-    thrift_field f = {0};
+#define AT(member) offsetof(chunk_meta, member)
+static const struct_rules meta_rules = {.fields = {{1, FIELD_ENUM, AT(type), NULL},
+                                                   {3, FIELD_PATH, AT(column), NULL},
+                                                   {4, FIELD_ENUM, AT(codec), NULL},
+                                                   {5, FIELD_LONG, AT(values), NULL},
+                                                   {7, FIELD_LONG, AT(bytes), NULL},
+                                                   {9, FIELD_LONG, AT(data_at), NULL},
+                                                   {11, FIELD_LONG, AT(dictionary_at), NULL}}};
+static const struct_rules chunk_rules = {.fields = {{3, FIELD_STRUCT, AT(found), &meta_rules}}};
+#undef AT
 
-    while (next_field(t, &f)) {
-        if (f.id == 1)
-            m->type = field_enum(t, &f);
-        else if (f.id == 3) {
-            /* The path of a column in the schema begins with its name. */
-            size_t count = next_list(t, &f, THRIFT_BINARY);
-            bool is_same = false;
+/* Whether this is the name, in which control characters are replaced. */
+static bool is_name(text t, const char *name) {
+    bool is_same = t.at && t.bytes == strlen(name);
 
-            for (size_t k = 0; k < count && !t->fault; k++) {
-                thrift_field element = {.type = THRIFT_BINARY};
-                size_t bytes;
-                const unsigned char *part = field_binary(t, &element, &bytes);
-
-                if (k > 0 || !part || bytes != strlen(name))
-                    continue;
-                is_same = true;
-                for (size_t b = 0; b < bytes; b++) /* control characters of names are replaced */
-                    is_same = is_same && (part[b] == (unsigned char)name[b] || name[b] == '?');
-            }
-            m->is_of_column = is_same;
-        } else if (f.id == 4)
-            m->codec = field_enum(t, &f);
-        else if (f.id == 5)
-            m->values = field_long(t, &f);
-        else if (f.id == 7)
-            m->bytes = field_long(t, &f);
-        else if (f.id == 9)
-            m->data_at = field_long(t, &f);
-        else if (f.id == 11)
-            m->dictionary_at = field_long(t, &f);
-        else
-            skip(t, f.type, 0);
-    }
-    m->found |= f.found;
-}
-
-static void read_chunk(thrift *t, const char *name, chunk_meta *m) {
-    thrift_field f = {0};
-
-    *m = (chunk_meta){.type = -1};
-    while (next_field(t, &f)) {
-        m->is_elsewhere = m->is_elsewhere || f.id == 1;
-        m->is_encrypted = m->is_encrypted || f.id == 8 || f.id == 9;
-        if (f.id == 3 && field_is_struct(t, &f))
-            read_meta(t, name, m);
-        else if (f.id != 3)
-            skip(t, f.type, 0);
-    }
+    for (size_t b = 0; is_same && b < t.bytes; b++)
+        is_same = t.at[b] == (unsigned char)name[b] || name[b] == '?';
+    return is_same;
 }
 
 static iron_status find_codec(const file_footer *f, int number, iron__codec *codec,
                               iron_error *err) {
     static const struct {
         const char *name;
-        iron__codec codec;
-        bool is_read;
-    } codecs[] = {
-        {"UNCOMPRESSED", IRON_CODEC_NONE, true}, {"SNAPPY", IRON_CODEC_SNAPPY, true},
-        {"GZIP", IRON_CODEC_GZIP, true},         {"LZO", IRON_CODEC_NONE, false},
-        {"BROTLI", IRON_CODEC_NONE, false},      {"LZ4 (the old one)", IRON_CODEC_NONE, false},
-        {"ZSTD", IRON_CODEC_ZSTD, true},         {"LZ4_RAW", IRON_CODEC_LZ4_RAW, true},
-    };
+        iron__codec codec; /* NONE, but for the first: it is not read */
+    } codecs[] = {{"UNCOMPRESSED", IRON_CODEC_NONE}, {"SNAPPY", IRON_CODEC_SNAPPY},
+                  {"GZIP", IRON_CODEC_GZIP},         {"LZO", IRON_CODEC_NONE},
+                  {"BROTLI", IRON_CODEC_NONE},       {"LZ4 (the old one)", IRON_CODEC_NONE},
+                  {"ZSTD", IRON_CODEC_ZSTD},         {"LZ4_RAW", IRON_CODEC_LZ4_RAW}};
 
     IRON_FAIL_IF(number < 0 || (size_t)number >= sizeof codecs / sizeof codecs[0], err,
                  IRON_E_UNSUPPORTED,
                  "%.100s is compressed with Parquet codec %d, which is not known; write it with "
                  "ZSTD or SNAPPY",
                  f->name, number);
-    IRON_FAIL_IF(!codecs[number].is_read, err, IRON_E_UNSUPPORTED,
+    *codec = codecs[number].codec;
+    IRON_FAIL_IF(number > 0 && *codec == IRON_CODEC_NONE, err, IRON_E_UNSUPPORTED,
                  "%.100s is compressed with %s, which is not read; write it with ZSTD, SNAPPY, "
                  "GZIP or LZ4_RAW",
                  f->name, codecs[number].name);
-    *codec = codecs[number].codec;
     return IRON_OK;
 }
 
-/* Checks a chunk's metadata; `group` is the row group's number. */
-static iron_status check_chunk(const file_footer *f, size_t column, size_t group,
+/* Checks a chunk's metadata; `found`: the fields of the chunk, `group`: the row group's number. */
+static iron_status check_chunk(const file_footer *f, size_t column, size_t group, unsigned found,
                                const chunk_meta *m, column_chunk *c, iron_error *err) {
     const column_detail *detail = &f->details[column];
     const char *name = f->columns[column].name;
 
     IRON_FAIL_IF(
-        m->is_encrypted, err, IRON_E_UNSUPPORTED,
+        found & (1u << 8 | 1u << 9), err, IRON_E_UNSUPPORTED,
         "%.100s: column %.60s is encrypted, which is not read; write it without encryption",
         f->name, name);
-    IRON_FAIL_IF(m->is_elsewhere, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(found & 1u << 1, err, IRON_E_UNSUPPORTED,
                  "%.100s: column %.60s is in another file, which is not read; give that file",
                  f->name, name);
     IRON_FAIL_IF((m->found & CHUNK_FIELDS) != CHUNK_FIELDS || m->type != detail->type ||
-                     !m->is_of_column,
+                     !is_name(m->column, name),
                  err, IRON_E_FORMAT,
                  "%.100s: row group %zu does not describe column %.60s as the schema does; the "
                  "footer is damaged",
@@ -792,18 +754,19 @@ static iron_status read_group(const file_footer *f, thrift *t, size_t column, si
     thrift_field field = {0};
     chunk_meta meta = {.type = -1};
     bool has_columns = false;
+    unsigned found = 0;
 
     while (next_field(t, &field)) {
         if (field.id == 3) {
-            c->rows = field_long(t, &field);
+            c->rows = (uint64_t)next_integer(t, field.type, FIELD_LONG);
         } else if (field.id == 1 && !has_columns) {
-            size_t count = next_list(t, &field, THRIFT_STRUCT);
+            size_t count = next_list(t, field.type, THRIFT_STRUCT);
 
             if (!t->fault && count != f->leaf_count)
                 (void)thrift_fail(t, "a row group has not as many columns as the schema");
             for (size_t k = 0; k < count && !t->fault; k++)
                 if (k == f->details[column].leaf)
-                    read_chunk(t, f->columns[column].name, &meta);
+                    found = read_struct(t, &chunk_rules, &meta).found;
                 else
                     skip(t, THRIFT_STRUCT, 0);
             has_columns = true;
@@ -811,24 +774,22 @@ static iron_status read_group(const file_footer *f, thrift *t, size_t column, si
             skip(t, field.type, 0);
         }
     }
-    if (!t->fault && (field.found & GROUP_FIELDS) != GROUP_FIELDS)
+    if ((field.found & (1u << 1 | 1u << 3)) != (1u << 1 | 1u << 3))
         (void)thrift_fail(t, "a row group has no columns or no number of rows");
-    return t->fault ? refuse(f, t, err) : check_chunk(f, column, group, &meta, c, err);
+    return t->fault ? refuse(f, t, err) : check_chunk(f, column, group, found, &meta, c, err);
 }
 
 static iron_status list_chunks(const file_footer *f, size_t column, column_chunk **out,
                                size_t *count, iron_error *err) {
     thrift t = {.at = f->groups, .end = f->data + f->bytes};
-    thrift_field list = {.type = THRIFT_LIST};
     uint64_t rows = 0, values = 0;
     column_chunk *chunks;
 
-    *count = next_list(&t, &list, THRIFT_STRUCT);
+    *count = next_list(&t, THRIFT_LIST, THRIFT_STRUCT);
     if (t.fault)
         return refuse(f, &t, err);
-    *out = chunks = calloc(*count + 1, sizeof *chunks);
-    if (!chunks)
-        return iron__no_memory(err, f->name);
+    IRON_TRY(IRON_NEW(out, *count, f->name, err));
+    chunks = *out;
     for (size_t k = 0; k < *count; k++) {
         chunks[k].first_row = rows;
         IRON_TRY(read_group(f, &t, column, k, &chunks[k], err));
@@ -868,83 +829,57 @@ typedef struct page_header {
     int encoding, definition_encoding, repetition_encoding;
     uint32_t definition_bytes, repetition_bytes; /* version 2 */
     bool is_compressed;                          /* version 2; true otherwise */
+    unsigned found;                              /* fields of what belongs to the type */
 } page_header;
 
-/* Of a data page of version 1, or of a dictionary, which has no levels. */
-static void read_data_header(thrift *t, page_header *p, bool has_levels) {
-    unsigned needed = has_levels ? 0x1E : 6;
-    thrift_field f = {0};
+static const char incomplete[] = "the header lacks its type, a size or what belongs to its type";
 
-    while (next_field(t, &f)) {
-        if (f.id == 1)
-            p->values = field_size(t, &f);
-        else if (f.id == 2)
-            p->encoding = field_enum(t, &f);
-        else if (f.id == 3 && has_levels)
-            p->definition_encoding = field_enum(t, &f);
-        else if (f.id == 4 && has_levels)
-            p->repetition_encoding = field_enum(t, &f);
-        else
-            skip(t, f.type, 0);
-    }
-    if (!t->fault && (f.found & needed) != needed)
-        (void)thrift_fail(t, has_levels ? "the header lacks the number of values or an encoding"
-                                        : "the header lacks the number of values or the encoding");
-}
-
-static void read_data_header_v2(thrift *t, page_header *p) {
-    thrift_field f = {0};
-
-    p->definition_encoding = p->repetition_encoding = ENCODING_RLE;
-    while (next_field(t, &f)) {
-        if (f.id == 1)
-            p->values = field_size(t, &f);
-        else if (f.id == 4)
-            p->encoding = field_enum(t, &f);
-        else if (f.id == 5)
-            p->definition_bytes = field_size(t, &f);
-        else if (f.id == 6)
-            p->repetition_bytes = field_size(t, &f);
-        else if (f.id == 7)
-            p->is_compressed = field_bool(t, &f);
-        else
-            skip(t, f.type, 0);
-    }
-    if (!t->fault && (f.found & 0x72) != 0x72)
-        (void)thrift_fail(t, "the header lacks the number of values, the encoding or a length");
-}
+#define AT(member) offsetof(page_header, member)
+static const struct_rules data_rules = {0x1E,
+                                        "the header lacks the number of values or an encoding",
+                                        {{1, FIELD_SIZE, AT(values), NULL},
+                                         {2, FIELD_ENUM, AT(encoding), NULL},
+                                         {3, FIELD_ENUM, AT(definition_encoding), NULL},
+                                         {4, FIELD_ENUM, AT(repetition_encoding), NULL}}};
+static const struct_rules dictionary_rules = {
+    6,
+    "the header lacks the number of values or the encoding",
+    {{1, FIELD_SIZE, AT(values), NULL}, {2, FIELD_ENUM, AT(encoding), NULL}}};
+static const struct_rules data_v2_rules = {
+    0x72,
+    "the header lacks the number of values, the encoding or a length",
+    {{1, FIELD_SIZE, AT(values), NULL},
+     {4, FIELD_ENUM, AT(encoding), NULL},
+     {5, FIELD_SIZE, AT(definition_bytes), NULL},
+     {6, FIELD_SIZE, AT(repetition_bytes), NULL},
+     {7, FIELD_BOOL, AT(is_compressed), NULL}}};
+static const struct_rules page_rules = {0xE,
+                                        incomplete,
+                                        {{1, FIELD_SIZE, AT(type), NULL},
+                                         {2, FIELD_SIZE, AT(size), NULL},
+                                         {3, FIELD_SIZE, AT(stored), NULL},
+                                         {4, FIELD_ENUM, AT(crc), NULL},
+                                         {5, FIELD_STRUCT, AT(found), &data_rules},
+                                         {7, FIELD_STRUCT, AT(found), &dictionary_rules},
+                                         {8, FIELD_STRUCT, AT(found), &data_v2_rules}}};
+#undef AT
 
 /* Reads a page header; its fields are valid if there is no fault. */
 static void parse_page(thrift *t, page_header *out) {
-    thrift_field f = {0};
-    unsigned needed;
+    unsigned found, needed;
 
     *out = (page_header){.type = -1, .encoding = -1, .is_compressed = true};
-    while (next_field(t, &f)) {
-        if (f.id == 1)
-            out->type = (int)field_integer(t, &f, 0, INT32_MAX);
-        else if (f.id == 2)
-            out->size = field_size(t, &f);
-        else if (f.id == 3)
-            out->stored = field_size(t, &f);
-        else if (f.id == 4)
-            out->crc = (uint32_t)field_integer(t, &f, INT32_MIN, INT32_MAX);
-        else if ((f.id == 5 || f.id == 7) && field_is_struct(t, &f))
-            read_data_header(t, out, f.id == 5);
-        else if (f.id == 8 && field_is_struct(t, &f))
-            read_data_header_v2(t, out);
-        else
-            skip(t, f.type, 0);
-    }
-    out->has_crc = f.found & 1u << 4;
+    found = read_struct(t, &page_rules, out).found;
+    out->has_crc = found & 1u << 4;
+    if (out->type == PAGE_DATA_V2)
+        out->definition_encoding = out->repetition_encoding = ENCODING_RLE;
     needed = out->type == PAGE_DATA         ? 1u << 5
              : out->type == PAGE_DICTIONARY ? 1u << 7
              : out->type == PAGE_DATA_V2    ? 1u << 8
                                             : 0;
     /* a header of another type may only be there if it is not used */
-    if (!t->fault &&
-        ((f.found & 0xE) != 0xE || (f.found & (1u << 5 | 1u << 7 | 1u << 8)) != needed))
-        (void)thrift_fail(t, "the header lacks its type, a size or what belongs to its type");
+    if ((found & (1u << 5 | 1u << 7 | 1u << 8)) != needed)
+        (void)thrift_fail(t, incomplete);
 }
 
 /* Encodings, of levels and integers.
@@ -952,7 +887,7 @@ static void parse_page(thrift *t, page_header *out) {
  * Levels and dictionary indices are sequences of runs: a value that is repeated, or values that are
  * packed in a few bits each. Levels are not expanded: repeated ones are counted at once, packed
  * ones 28 or 56 at a time, as bits of a word. Values are unpacked in groups of eight; a group reads
- * words, which may reach beyond the data by less than SLACK. */
+ * words, which may reach beyond the data by less than IRON_SLACK. */
 
 /* Runs. */
 
@@ -1003,6 +938,9 @@ typedef struct page_levels {
 } page_levels;
 
 typedef struct level_tally {
+    const level_shape *shape;
+    iron__block *places;   /* NULL, or receives the tokens with which rows begin */
+    uint64_t first;        /* the first token, for the places */
     uint64_t tokens, rows; /* values, and rows that begin */
     bool is_continued;     /* the first value belongs to a row that began before */
     bool has_null;         /* the tally ends before it */
@@ -1041,12 +979,12 @@ static void take(runs *r, uint64_t n) {
 }
 
 /* Counts `n` values, all of the same levels. */
-static iron_status tally_same(const level_shape *shape, unsigned repetition, unsigned definition,
-                              uint64_t n, iron__block *places, uint64_t first, level_tally *out,
-                              iron_error *err) {
-    bool is_value = definition == shape->definition_max;
+static iron_status tally_same(level_tally *out, unsigned repetition, unsigned definition,
+                              uint64_t n, iron_error *err) {
+    bool is_value = definition == out->shape->definition_max;
+    iron__block *places = out->places;
 
-    if (!is_value && definition != shape->empty) {
+    if (!is_value && definition != out->shape->empty) {
         out->rows += repetition == 0; /* the row that has it */
         out->has_null = true;
         return IRON_OK;
@@ -1056,7 +994,7 @@ static iron_status tally_same(const level_shape *shape, unsigned repetition, uns
         return IRON_OK;
     }
     if (repetition == 0 && places) {
-        uint64_t *to, place = first + out->tokens, step = is_value;
+        uint64_t *to, place = out->first + out->tokens, step = is_value;
 
         IRON_TRY(iron__block_reserve_places(places, places->place_count + (size_t)n, err));
         to = places->places + places->place_count;
@@ -1070,10 +1008,10 @@ static iron_status tally_same(const level_shape *shape, unsigned repetition, uns
 }
 
 /* Counts `n` values by bits: those that begin a row, have a value, are an empty list. */
-static iron_status tally_bits(uint64_t begins, uint64_t has_value, uint64_t is_empty, unsigned n,
-                              iron__block *places, uint64_t first, level_tally *out,
-                              iron_error *err) {
+static iron_status tally_bits(level_tally *out, uint64_t begins, uint64_t has_value,
+                              uint64_t is_empty, unsigned n, iron_error *err) {
     uint64_t all = (UINT64_C(1) << n) - 1, null = all & ~(has_value | is_empty);
+    iron__block *places = out->places;
 
     if (null) {
         /* up to and with the null, so that the row is known */
@@ -1093,7 +1031,7 @@ static iron_status tally_bits(uint64_t begins, uint64_t has_value, uint64_t is_e
             uint64_t before = (rest & (0 - rest)) - 1;
 
             places->places[places->place_count++] =
-                first + out->tokens + (unsigned)__builtin_popcountll(has_value & before);
+                out->first + out->tokens + (unsigned)__builtin_popcountll(has_value & before);
         }
     }
     out->rows += (unsigned)__builtin_popcountll(begins);
@@ -1108,18 +1046,15 @@ static runs level_runs(unsigned most, const unsigned char *from, size_t bytes, u
     return (runs){.at = from, .end = from + bytes, .width = most > 1 ? 2 : 1};
 }
 
-/* Counts tokens and rows. If `places` is not NULL, it receives the tokens with which rows begin,
- * the first token of the page being `first`. Fails only without memory. */
-static iron_status tally_levels(const level_shape *shape, const page_levels *levels,
-                                iron__block *places, uint64_t first, level_tally *out,
-                                iron_error *err) {
+/* Counts tokens and rows. Fails only without memory. */
+static iron_status tally_levels(level_tally *out, const page_levels *levels, iron_error *err) {
+    const level_shape *shape = out->shape;
     runs repetition = level_runs(shape->repetition_max, levels->repetition,
                                  levels->repetition_bytes, levels->count);
     runs definition = level_runs(shape->definition_max, levels->definition,
                                  levels->definition_bytes, levels->count);
     iron_status status = IRON_OK;
 
-    *out = (level_tally){.tokens = 0};
     for (uint64_t left = levels->count, n; left > 0; left -= n) {
         if ((repetition.left == 0 && !next_run(&repetition)) ||
             (definition.left == 0 && !next_run(&definition))) {
@@ -1132,8 +1067,7 @@ static iron_status tally_levels(const level_shape *shape, const page_levels *lev
             if (definition.value > shape->definition_max)
                 out->fault = "a definition level is too high";
             else
-                status = tally_same(shape, repetition.value, definition.value, n, places, first,
-                                    out, err);
+                status = tally_same(out, repetition.value, definition.value, n, err);
             if (left == levels->count)
                 out->is_continued = repetition.value > 0;
         } else {
@@ -1144,9 +1078,9 @@ static iron_status tally_levels(const level_shape *shape, const page_levels *lev
             if (shape->definition_max == 2 && where_equal(&definition, some, 3))
                 out->fault = "a definition level is too high";
             else
-                status = tally_bits(begins, where_equal(&definition, some, shape->definition_max),
-                                    where_equal(&definition, some, shape->empty), some, places,
-                                    first, out, err);
+                status =
+                    tally_bits(out, begins, where_equal(&definition, some, shape->definition_max),
+                               where_equal(&definition, some, shape->empty), some, err);
             if (left == levels->count)
                 out->is_continued = !(begins & 1);
             n = some;
@@ -1233,104 +1167,91 @@ typedef struct stored_values {
     const unsigned char *from; /* followed by slack */
     size_t bytes, count;
     const token_dictionary *dictionary;
+    uint32_t *to; /* the tokens */
+    /* why they could not be decoded: a fault of their encoding, or an integer that is no token */
+    const char *fault;
+    size_t bad;
+    unsigned char bad_value[8];
 } stored_values;
 
-/* Why values could not be decoded: a fault of their encoding, or an integer that is not a token. */
-typedef struct value_failure {
-    const char *fault;
-    size_t index; /* of the value */
-    unsigned char stored[8];
-} value_failure;
-
-static bool damaged(value_failure *failure, const char *fault) {
-    *failure = (value_failure){.fault = fault};
+static bool damaged(stored_values *v, const char *fault) {
+    v->fault = fault;
     return false;
 }
 
 /* Value `index` is not a token. */
-static bool fail_value(value_failure *failure, iron__stored stored, size_t index,
-                       const void *value) {
-    *failure = (value_failure){.index = index};
-    assert(value);
-    memcpy(failure->stored, value, iron__stored_bytes(stored));
+static bool fail_value(stored_values *v, size_t index, const void *value) {
+    v->bad = index;
+    memcpy(v->bad_value, value, iron__stored_bytes(v->stored));
     return false;
 }
 
-static bool decode_plain(const stored_values *v, uint32_t *to, value_failure *failure) {
+static bool decode_plain(stored_values *v) {
     size_t width = iron__stored_bytes(v->stored), good;
 
     if (v->bytes != v->count * width)
-        return damaged(failure, "its plain values have not the size that their number gives");
-    good = iron__stored_convert(v->stored, v->from, v->count, to);
-    return good == v->count || fail_value(failure, v->stored, good, v->from + good * width);
+        return damaged(v, "its plain values have not the size that their number gives");
+    good = iron__stored_convert(v->stored, v->from, v->count, v->to);
+    return good == v->count || fail_value(v, good, v->from + good * width);
 }
 
 /* Indices that are unpacked at a time: a kilobyte, which stays in the first-level cache. */
 #define INDEX_PIECE 256u
 
-static size_t first_bad_entry(const stored_values *v, const uint32_t *indices, size_t count,
-                              value_failure *failure, size_t done) {
-    size_t width = iron__stored_bytes(v->stored);
-
-    for (size_t k = 0; k < count; k++) {
-        const unsigned char *entry = v->dictionary->stored + indices[k] * width;
-        uint32_t token;
-
-        if (iron__stored_convert(v->stored, entry, 1, &token) == 0) {
-            (void)fail_value(failure, v->stored, done + k, entry);
-            return k;
-        }
-    }
-    return count;
-}
-
-/* Looks up a piece of indices. */
-static bool look_up(const stored_values *v, const uint32_t *indices, size_t count, size_t done,
-                    uint32_t *to, value_failure *failure) {
-    const uint32_t *tokens = v->dictionary->tokens;
-    uint32_t most = 0;
+/* Looks up a piece of indices: of the values from `done` on. */
+static bool look_up(stored_values *v, const uint32_t *indices, size_t count, size_t done) {
+    const token_dictionary *dictionary = v->dictionary;
+    uint32_t most = 0, *to = v->to + done, token;
 
     for (size_t k = 0; k < count; k++)
         most = indices[k] > most ? indices[k] : most;
-    if (most >= v->dictionary->count)
-        return damaged(failure, "a value is not in its dictionary");
+    if (most >= dictionary->count)
+        return damaged(v, "a value is not in its dictionary");
     for (size_t k = 0; k < count; k++)
-        to[k] = tokens[indices[k]];
-    return !v->dictionary->has_bad || first_bad_entry(v, indices, count, failure, done) == count;
-}
+        to[k] = dictionary->tokens[indices[k]];
+    for (size_t k = 0; dictionary->has_bad && k < count; k++) {
+        const unsigned char *entry =
+            dictionary->stored + indices[k] * iron__stored_bytes(v->stored);
 
-/* A run of the same index. */
-static bool repeat(const stored_values *v, uint32_t index, size_t count, size_t done, uint32_t *to,
-                   value_failure *failure) {
-    if (!look_up(v, &index, 1, done, to, failure))
-        return false;
-    for (size_t k = 1; k < count; k++)
-        to[k] = to[0];
+        if (iron__stored_convert(v->stored, entry, 1, &token) == 0)
+            return fail_value(v, done + k, entry);
+    }
     return true;
 }
 
-static bool decode_dictionary(const stored_values *v, uint32_t *to, value_failure *failure) {
+/* A run of the same index. */
+static bool repeat(stored_values *v, uint32_t index, size_t count, size_t done) {
+    if (!look_up(v, &index, 1, done))
+        return false;
+    for (size_t k = 1; k < count; k++)
+        v->to[done + k] = v->to[done];
+    return true;
+}
+
+static bool decode_dictionary(stored_values *v) {
     runs r = {.at = v->from + 1, .end = v->from + v->bytes};
     uint32_t indices[INDEX_PIECE] = {0};
 
     if (v->bytes == 0 || v->from[0] > 32)
-        return damaged(failure, "its dictionary indices have no valid width");
+        return damaged(v, "its dictionary indices have no valid width");
     r.width = v->from[0];
     if (r.width == 0)
-        return repeat(v, 0, v->count, 0, to, failure);
+        return repeat(v, 0, v->count, 0);
     for (size_t done = 0, n; done < v->count; done += n) {
+        bool is_good;
+
         if (r.left == 0 && !next_run(&r))
-            return damaged(failure, "its dictionary indices end too early or are damaged");
-        n = v->count - done < r.left ? v->count - done : (size_t)r.left;
+            return damaged(v, "its dictionary indices end too early or are damaged");
+        n = iron__min_size(v->count - done, r.left);
         if (!r.is_packed) {
-            if (!repeat(v, r.value, n, done, to + done, failure))
-                return false;
+            is_good = repeat(v, r.value, n, done);
         } else {
             n = n < INDEX_PIECE ? n : INDEX_PIECE; /* whole groups, but for the last */
             unpack(r.packed + (r.bit >> 3), (n + 7) / 8, indices, r.width);
-            if (!look_up(v, indices, n, done, to + done, failure))
-                return false;
+            is_good = look_up(v, indices, n, done);
         }
+        if (!is_good)
+            return false;
         take(&r, n);
     }
     return true;
@@ -1391,62 +1312,53 @@ static bool add_deltas_64(deltas *d, const unsigned char *from, size_t n, uint64
 }
 
 /* The values of one miniblock. */
-static bool decode_mini(const stored_values *v, deltas *d, uint64_t least, unsigned width,
-                        size_t done, size_t count, uint32_t *to, value_failure *failure) {
+static bool decode_mini(stored_values *v, deltas *d, uint64_t least, unsigned width, size_t done,
+                        size_t count) {
     bool is_wide = iron__stored_bytes(v->stored) == 8, is_signed = v->stored == IRON_STORED_I32;
+    uint32_t *to = v->to + done, tokens[DELTA_PIECE];
     uint64_t wide[DELTA_PIECE];
 
-    for (size_t k = 0, n; k < count; k += n) {
+    for (size_t k = 0, n, bad; k < count; k += n) {
         const unsigned char *from = d->at + k / 8 * width;
-        const unsigned char *values = (const unsigned char *)wide;
-        bool is_good;
+        const unsigned char *values = (const unsigned char *)(is_wide ? (void *)wide : to + k);
 
         n = count - k < DELTA_PIECE ? count - k : DELTA_PIECE;
-        if (is_wide) {
-            is_good = add_deltas_64(d, from, n, least, width, wide, to + k);
-        } else {
-            is_good = add_deltas_32(d, from, n, least, width, is_signed, to + k);
-            values = (const unsigned char *)(to + k);
-        }
-        if (!is_good) {
-            uint32_t tokens[DELTA_PIECE];
-            size_t bad = iron__stored_convert(v->stored, values, n, tokens);
-
-            return fail_value(failure, v->stored, done + k + bad,
-                              values + bad * iron__stored_bytes(v->stored));
-        }
+        if (is_wide ? add_deltas_64(d, from, n, least, width, wide, to + k)
+                    : add_deltas_32(d, from, n, least, width, is_signed, to + k))
+            continue;
+        bad = iron__stored_convert(v->stored, values, n, tokens);
+        return fail_value(v, done + k + bad, values + bad * iron__stored_bytes(v->stored));
     }
     return true;
 }
 
-static bool decode_deltas(const stored_values *v, uint32_t *to, value_failure *failure) {
+static bool decode_deltas(stored_values *v) {
     static const char why[] = "its deltas end too early or are damaged";
     size_t bits = 8 * iron__stored_bytes(v->stored), done = 1;
     deltas d;
 
     if (!begin_deltas(v, &d))
-        return damaged(failure, why);
-    if (iron__stored_convert(v->stored, &d.last, 1, to) == 0)
-        return fail_value(failure, v->stored, 0, &d.last);
+        return damaged(v, why);
+    if (iron__stored_convert(v->stored, &d.last, 1, v->to) == 0)
+        return fail_value(v, 0, &d.last);
     while (done < v->count) {
         const unsigned char *widths;
         uint64_t least;
 
         if (!read_varint(&d.at, d.end, &least) || (uint64_t)(d.end - d.at) < d.minis)
-            return damaged(failure, why);
-        least = zigzag(least);
+            return damaged(v, why);
         widths = d.at;
         d.at += d.minis;
         for (uint64_t m = 0; m < d.minis && done < v->count; m++) {
-            size_t n = v->count - done < d.per_mini ? v->count - done : (size_t)d.per_mini;
-            uint64_t there = (uint64_t)(d.end - d.at), size = d.per_mini / 8 * widths[m];
+            size_t n = iron__min_size(v->count - done, d.per_mini);
+            uint64_t there = (uint64_t)(d.end - d.at);
 
-            /* some writers leave out the padding of the last miniblock */
             if (widths[m] > bits || ((uint64_t)n * widths[m] + 7) / 8 > there)
-                return damaged(failure, why);
-            if (!decode_mini(v, &d, least, widths[m], done, n, to + done, failure))
+                return damaged(v, why);
+            if (!decode_mini(v, &d, zigzag(least), widths[m], done, n))
                 return false;
-            d.at += size < there ? size : there;
+            /* some writers leave out the padding of the last miniblock */
+            d.at += iron__min(d.per_mini / 8 * widths[m], there);
             done += n;
         }
     }
@@ -1454,13 +1366,13 @@ static bool decode_deltas(const stored_values *v, uint32_t *to, value_failure *f
 }
 
 /* The first bytes of all values, then the second ones, and so on. */
-static bool decode_split(const stored_values *v, uint32_t *to, value_failure *failure) {
+static bool decode_split(stored_values *v) {
     size_t width = iron__stored_bytes(v->stored), count = v->count;
     const unsigned char *s = v->from;
-    uint32_t upper = 0;
+    uint32_t upper = 0, *to = v->to;
 
     if (v->bytes != count * width)
-        return damaged(failure, "its split values have not the size that their number gives");
+        return damaged(v, "its split values have not the size that their number gives");
     for (size_t k = 0; k < count; k++)
         to[k] = s[k] | (uint32_t)s[k + count] << 8 | (uint32_t)s[k + 2 * count] << 16 |
                 (uint32_t)s[k + 3 * count] << 24;
@@ -1476,27 +1388,27 @@ static bool decode_split(const stored_values *v, uint32_t *to, value_failure *fa
         for (size_t b = 0; b < width; b++)
             value[b] = s[k + b * count];
         if (iron__stored_convert(v->stored, value, 1, &token) == 0)
-            return fail_value(failure, v->stored, k, value);
+            return fail_value(v, k, value);
     }
     return true;
 }
 
-/* Decodes values to tokens of 32 bits; false: *failure says why. */
-static bool decode_values(const stored_values *values, uint32_t *to, value_failure *failure) {
-    if (values->count == 0)
+/* Decodes values to tokens of 32 bits; false: they say why not. */
+static bool decode_values(stored_values *v) {
+    if (v->count == 0)
         return true;
-    switch (values->encoding) {
+    switch (v->encoding) {
     case ENCODING_PLAIN:
-        return decode_plain(values, to, failure);
+        return decode_plain(v);
     case ENCODING_PLAIN_DICTIONARY:
     case ENCODING_RLE_DICTIONARY:
-        return decode_dictionary(values, to, failure);
+        return decode_dictionary(v);
     case ENCODING_DELTA:
-        return decode_deltas(values, to, failure);
+        return decode_deltas(v);
     case ENCODING_BYTE_STREAM_SPLIT:
-        return decode_split(values, to, failure);
+        return decode_split(v);
     default:
-        return damaged(failure, "its encoding is not read");
+        return damaged(v, "its encoding is not read");
     }
 }
 
@@ -1513,30 +1425,19 @@ typedef struct part_list {
     size_t count, capacity;
 } part_list;
 
-typedef struct buffer {
-    unsigned char *data; /* with SLACK more bytes */
-    size_t room;
-} buffer;
-
-/* Bytes of the file. */
-typedef struct window {
-    buffer buffer;
-    uint64_t at;
-    size_t count;
-} window;
-
 /* What a thread needs for decoding; kept for the next block. */
 typedef struct workspace {
     struct workspace *next;
-    window pages, dictionary_page;
-    buffer page;           /* decompressed */
-    buffer stored, tokens; /* of the dictionary */
+    iron__window pages, dictionary_page;
+    iron__block page;           /* decompressed */
+    iron__block stored, tokens; /* of the dictionary */
     const column_chunk *dictionary_of;
     token_dictionary dictionary;
 } workspace;
 
 /* The state of a table. */
 typedef struct parquet {
+    const char *column_name;
     column_detail column;
     column_chunk *chunks;
     size_t chunk_count;
@@ -1547,18 +1448,16 @@ typedef struct parquet {
 
 /* One pass over pages of a chunk. */
 typedef struct reader {
-    const parquet *file;
+    parquet *file;
     const column_chunk *chunk;
-    const char *column;
     iron__input in; /* a copy: reads at any place do not change it */
     const char *name;
     workspace *work;
-    window *window; /* one of the workspace's */
+    iron__window *window; /* one of the workspace's */
 } reader;
 
-/* Workspaces. */
-
-static workspace *workspace_take(parquet *file) {
+static iron_status reader_begin(reader *r, parquet *file, size_t chunk, const iron__input *in,
+                                iron_error *err) {
     workspace *w;
 
     pthread_mutex_lock(&file->mutex);
@@ -1568,25 +1467,28 @@ static workspace *workspace_take(parquet *file) {
     pthread_mutex_unlock(&file->mutex);
     if (!w)
         w = calloc(1, sizeof *w);
-    return w;
+    *r = (reader){.file = file,
+                  .chunk = &file->chunks[chunk],
+                  .in = *in,
+                  .name = iron__path_shown(in->path),
+                  .work = w,
+                  .window = &w->pages};
+    r->in.is_stream = false;
+    return w ? IRON_OK : iron__no_memory(err, r->name);
 }
 
-static void workspace_put(parquet *file, workspace *w) {
-    if (!w)
-        return;
-    for (size_t k = 0; k < 2; k++) {
-        buffer *b = k == 0 ? &w->pages.buffer : &w->page;
+static void reader_end(reader *r) {
+    workspace *w = r->work;
 
-        if (b->room > KEPT_BYTES_MAX) {
-            free(b->data);
-            *b = (buffer){.data = NULL};
-        }
-    }
-    w->pages.count = 0;
-    pthread_mutex_lock(&file->mutex);
-    w->next = file->idle;
-    file->idle = w;
-    pthread_mutex_unlock(&file->mutex);
+    if (w->pages.block.capacity > KEPT_BYTES_MAX)
+        iron__block_clear(&w->pages.block);
+    if (w->page.capacity > KEPT_BYTES_MAX)
+        iron__block_clear(&w->page);
+    w->pages.block.bytes = 0;
+    pthread_mutex_lock(&r->file->mutex);
+    w->next = r->file->idle;
+    r->file->idle = w;
+    pthread_mutex_unlock(&r->file->mutex);
 }
 
 static void destroy(void *state) {
@@ -1596,11 +1498,11 @@ static void destroy(void *state) {
         workspace *w = file->idle;
 
         file->idle = w->next;
-        free(w->pages.buffer.data);
-        free(w->dictionary_page.buffer.data);
-        free(w->page.data);
-        free(w->stored.data);
-        free(w->tokens.data);
+        iron__block_clear(&w->pages.block);
+        iron__block_clear(&w->dictionary_page.block);
+        iron__block_clear(&w->page);
+        iron__block_clear(&w->stored);
+        iron__block_clear(&w->tokens);
         free(w);
     }
     pthread_mutex_destroy(&file->mutex);
@@ -1609,47 +1511,17 @@ static void destroy(void *state) {
     free(file);
 }
 
-/* Makes room for `bytes`; what was there is kept if `kept` says so. */
-static iron_status reserve(buffer *b, size_t bytes, size_t kept, iron_error *err) {
-    size_t room = bytes > 2 * b->room ? bytes : 2 * b->room;
-    unsigned char *data;
-
-    if (bytes <= b->room && b->data)
-        return IRON_OK;
-    data = malloc(room + SLACK);
-    IRON_FAIL_IF(!data, err, IRON_E_NOMEM, "out of memory for a page of %zu bytes", bytes);
-    if (kept > 0)
-        memcpy(data, b->data, kept);
-    free(b->data);
-    b->data = data;
-    b->room = room;
-    return IRON_OK;
-}
-
 /* Bytes of the file: at least `need` from `at` on, which are in the chunk; reads up to `want`. */
 static iron_status fetch(reader *r, uint64_t at, size_t need, size_t want,
                          const unsigned char **out, iron_error *err) {
-    window *w = r->window;
-    uint64_t end = w->at + w->count;
-    size_t there = 0;
+    return iron__window_get(r->window, &r->in, at, need, iron__min_size(want, r->chunk->end - at),
+                            out, err);
+}
 
-    if (at >= w->at && at <= end && w->buffer.data) {
-        there = (size_t)(end - at);
-        *out = w->buffer.data + (at - w->at);
-        if (there >= need)
-            return IRON_OK;
-        memmove(w->buffer.data, *out, there);
-    }
-    want = want > need ? want : need;
-    want = want < r->chunk->end - at ? want : (size_t)(r->chunk->end - at);
-    w->count = 0;
-    IRON_TRY(reserve(&w->buffer, want, there, err));
-    assert(w->buffer.data);
-    IRON_TRY(iron__input_read_at(&r->in, at + there, w->buffer.data + there, want - there, err));
-    memset(w->buffer.data + want, 0, SLACK);
-    w->at = at;
-    w->count = want;
-    *out = w->buffer.data;
+/* Makes room for `bytes` of a page, and slack. */
+static iron_status reserve(iron__block *b, size_t bytes, iron_error *err) {
+    IRON_TRY(iron__block_reserve(b, bytes + IRON_SLACK, err));
+    memset(b->data + bytes, 0, IRON_SLACK);
     return IRON_OK;
 }
 
@@ -1664,7 +1536,7 @@ fail_page(const reader *r, const page_header *p, iron_status status, iron_error 
     vsnprintf(rest, sizeof rest, format, list);
     va_end(list);
     IRON_FAIL(err, status, "%.90s: the page of column %.40s at byte %" PRIu64 " %s", r->name,
-              r->column, p->at, rest);
+              r->file->column_name, p->at, rest);
 }
 
 /* The error for a page whose content contradicts itself. */
@@ -1742,16 +1614,13 @@ static iron_status check_page(const reader *r, const page_header *p, iron_error 
 
 /* Reads the header of the page at byte `at`, and checks it. */
 static iron_status read_header(reader *r, uint64_t at, page_header *p, iron_error *err) {
-    uint64_t left = r->chunk->end - at;
-    size_t most = left < HEADER_BYTES_MAX ? (size_t)left : HEADER_BYTES_MAX;
+    size_t most = iron__min_size(HEADER_BYTES_MAX, r->chunk->end - at);
     thrift t = {.fault = "there is no room for it", .is_short = true};
 
     *p = (page_header){.type = -1};
-    for (size_t bytes = 64; t.is_short; bytes *= 8) {
+    for (size_t bytes = 64; t.is_short && at < r->chunk->end && bytes < 8 * most; bytes *= 8) {
         const unsigned char *from;
 
-        if (at >= r->chunk->end || (bytes >= 8 * most && most > 0))
-            break;
         bytes = bytes < most ? bytes : most;
         IRON_TRY(fetch(r, at, bytes, HEADER_BYTES, &from, err));
         t = (thrift){.at = from, .end = from + bytes};
@@ -1796,16 +1665,16 @@ static uint64_t split_levels(const level_shape *shape, const unsigned char *from
 /* Version 1: levels and values are compressed together. */
 static iron_status read_body_v1(reader *r, const page_header *p, bool wants_values, body *out,
                                 iron_error *err) {
-    const unsigned char *from = r->window->buffer.data, *stored;
-    uint64_t need = 0, have = 0;
+    const unsigned char *from = NULL, *stored;
+    uint64_t values, need, have = 0;
     bool is_compressed = is_packed(r, p) && p->size > 0;
+    iron__block *page = &r->work->page;
 
     for (;;) {
-        need = split_levels(&r->file->column.shape, from, have, &out->levels);
-        if (need > p->size)
+        values = split_levels(&r->file->column.shape, from, have, &out->levels);
+        if (values > p->size)
             return refuse_page(r, p, "its levels have more bytes than the page", err);
-        if (wants_values)
-            need = p->size;
+        need = wants_values ? p->size : values;
         if (need <= have)
             break;
         if (!is_compressed) {
@@ -1814,18 +1683,15 @@ static iron_status read_body_v1(reader *r, const page_header *p, bool wants_valu
             continue;
         }
         IRON_TRY(fetch(r, p->body, p->stored, 0, &stored, err));
-        IRON_TRY(reserve(&r->work->page, p->size, 0, err));
-        have = need < LEVELS_AT_ONCE ? LEVELS_AT_ONCE : 2 * need;
-        have = have < p->size ? have : p->size;
-        from = r->work->page.data;
+        IRON_TRY(reserve(page, p->size, err));
+        have = iron__min(need < LEVELS_AT_ONCE ? LEVELS_AT_ONCE : 2 * need, p->size);
+        from = page->data;
         IRON_TRY(iron__codec_decompress_start(r->chunk->codec, r->name, stored, p->stored,
-                                              r->work->page.data, p->size, (size_t)have, err));
-        memset(r->work->page.data + p->size, 0, SLACK);
+                                              page->data, p->size, (size_t)have, err));
     }
-    need = split_levels(&r->file->column.shape, from, have, &out->levels);
-    out->value_bytes = (size_t)(p->size - need);
-    out->values = wants_values ? from + need : NULL;
-    out->values_at = is_compressed ? 0 : p->body + need;
+    out->value_bytes = (size_t)(p->size - values);
+    out->values = wants_values ? from + values : NULL;
+    out->values_at = is_compressed ? 0 : p->body + values;
     return IRON_OK;
 }
 
@@ -1834,7 +1700,7 @@ static iron_status read_body_v2(reader *r, const page_header *p, bool wants_valu
                                 iron_error *err) {
     size_t levels = (size_t)p->repetition_bytes + p->definition_bytes;
     const unsigned char *from;
-    buffer *page = &r->work->page;
+    iron__block *page = &r->work->page;
 
     IRON_TRY(fetch(r, p->body, wants_values ? p->stored : levels, 0, &from, err));
     out->levels.repetition = from;
@@ -1845,15 +1711,12 @@ static iron_status read_body_v2(reader *r, const page_header *p, bool wants_valu
     if (!is_packed(r, p) || out->value_bytes == 0) {
         out->values = from + levels;
         out->values_at = p->body + levels;
-        return IRON_OK;
+    } else if (wants_values) {
+        IRON_TRY(reserve(page, out->value_bytes, err));
+        out->values = page->data;
+        return iron__codec_decompress(r->chunk->codec, r->name, from + levels, p->stored - levels,
+                                      page->data, out->value_bytes, err);
     }
-    if (!wants_values)
-        return IRON_OK;
-    IRON_TRY(reserve(page, out->value_bytes, 0, err));
-    IRON_TRY(iron__codec_decompress(r->chunk->codec, r->name, from + levels, p->stored - levels,
-                                    page->data, out->value_bytes, err));
-    memset(page->data + out->value_bytes, 0, SLACK);
-    out->values = page->data;
     return IRON_OK;
 }
 
@@ -1886,16 +1749,16 @@ static iron_status read_body(reader *r, const page_header *p, bool wants_values,
 
 /* Counts the tokens and rows of a page. `row`: how many rows begin before it in the file. */
 static iron_status tally(const reader *r, const page_header *p, const page_levels *levels,
-                         uint64_t row, iron__block *places, uint64_t first, level_tally *out,
-                         iron_error *err) {
-    IRON_TRY(tally_levels(&r->file->column.shape, levels, places, first, out, err));
+                         uint64_t row, level_tally *out, iron_error *err) {
+    out->shape = &r->file->column.shape;
+    IRON_TRY(tally_levels(out, levels, err));
     if (out->fault)
         return refuse_page(r, p, out->fault, err);
     if (out->is_continued && row == r->chunk->first_row)
         return refuse_page(r, p, "the row group does not begin with a row", err);
     row += out->rows;
     if (out->has_null)
-        return iron__table_refuse_null(r->name, r->column, row > 0 ? row - 1 : 0, err);
+        return iron__table_refuse_null(r->name, r->file->column_name, row > 0 ? row - 1 : 0, err);
     return IRON_OK;
 }
 
@@ -1904,35 +1767,35 @@ static iron_status tally(const reader *r, const page_header *p, const page_level
 /* Examines one data page; `row` rows of the file begin before it. */
 static iron_status examine_page(reader *r, const page_header *p, uint64_t row, part_list *list,
                                 part *page, iron_error *err) {
-    const level_shape *shape = &r->file->column.shape;
     size_t width = iron__stored_bytes(r->file->column.stored);
     bool may_be_direct = p->encoding == ENCODING_PLAIN && !is_packed(r, p) && !p->has_crc &&
                          p->values * width >= DIRECT_BYTES_MIN;
-    level_tally counted = {.tokens = p->values, .rows = p->values};
-    body b = {.values = NULL};
     part *last = list->count > 0 ? &list->parts[list->count - 1] : NULL;
-    uint64_t end;
+    uint64_t end = p->body + p->stored;
+    level_tally counted = {.tokens = 0};
+    body b;
 
+    *page = (part){.at = p->at,
+                   .bytes = end - p->at,
+                   .values = p->values,
+                   .tokens = p->values,
+                   .rows = p->values,
+                   .chunk = (size_t)(r->chunk - r->file->chunks)};
     if (is_dictionary_encoded(p) && !r->chunk->dictionary_at)
         return refuse_page(r, p, "its row group has no dictionary before it", err);
-    if (shape->repetition_max || may_be_direct) {
+    if (r->file->column.shape.repetition_max || may_be_direct) {
         IRON_TRY(read_body(r, p, false, &b, err));
-        IRON_TRY(tally(r, p, &b.levels, row, NULL, 0, &counted, err));
-    }
-    *page = (part){.at = p->at,
-                   .bytes = p->body + p->stored - p->at,
-                   .values = p->values,
-                   .tokens = counted.tokens,
-                   .rows = counted.rows,
-                   .chunk = (size_t)(r->chunk - r->file->chunks)};
-    if (may_be_direct && counted.tokens * width >= DIRECT_BYTES_MIN) {
-        if (b.value_bytes != counted.tokens * width)
-            return refuse_page(r, p, "its plain values have not the size that their number gives",
-                               err);
-        page->values_at = b.values_at;
+        IRON_TRY(tally(r, p, &b.levels, row, &counted, err));
+        page->tokens = counted.tokens;
+        page->rows = counted.rows;
+        if (may_be_direct && counted.tokens * width >= DIRECT_BYTES_MIN) {
+            if (b.value_bytes != counted.tokens * width)
+                return refuse_page(
+                    r, p, "its plain values have not the size that their number gives", err);
+            page->values_at = b.values_at;
+        }
     }
     /* the page goes into the last part, or begins another one */
-    end = page->at + page->bytes;
     if (!last || page->values_at || last->values_at ||
         last->values + page->values > IRON_TABLE_BLOCK_TOKENS || end - last->at > PART_BYTES) {
         if (!IRON_ARRAY_GROW(&list->parts, list->count, &list->capacity))
@@ -1972,37 +1835,27 @@ static iron_status examine_chunk(reader *r, column_chunk *chunk, part_list *list
     IRON_FAIL_IF(rows != chunk->rows, err, IRON_E_FORMAT,
                  "%.90s: column %.40s of the row group at byte %" PRIu64 " has %" PRIu64
                  " rows, but the footer says %" PRIu64,
-                 r->name, r->column, chunk->at, rows, chunk->rows);
+                 r->name, r->file->column_name, chunk->at, rows, chunk->rows);
     return IRON_OK;
 }
 
 /* Examining on several threads: each takes the next chunk. */
 typedef struct survey {
     parquet *file;
-    const iron__candidate *c;
-    const char *column;
+    const iron__input *in;
     part_list *lists; /* one for each chunk */
 } survey;
 
 static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
                                 const atomic_bool *stop, iron_error *err) {
     survey *s = context;
-    column_chunk *chunk = &s->file->chunks[piece];
-    reader r = {.file = s->file,
-                .chunk = chunk,
-                .column = s->column,
-                .in = *s->c->file,
-                .name = s->c->name,
-                .work = workspace_take(s->file)};
     iron_status status;
+    reader r;
 
     (void)worker, (void)stop;
-    if (!r.work)
-        return iron__no_memory(err, r.name);
-    r.in.is_stream = false;
-    r.window = &r.work->pages;
-    status = examine_chunk(&r, chunk, &s->lists[piece], err);
-    workspace_put(s->file, r.work);
+    IRON_TRY(reader_begin(&r, s->file, piece, s->in, err));
+    status = examine_chunk(&r, &s->file->chunks[piece], &s->lists[piece], err);
+    reader_end(&r);
     return status;
 }
 
@@ -2014,10 +1867,8 @@ static uint32_t survey_threads(const parquet *file) {
         return 1;
     for (size_t k = 0; k < file->chunk_count; k++)
         bytes += file->chunks[k].end - file->chunks[k].at;
-    most = bytes / THREAD_BYTES + 1;
-    most = most < file->chunk_count ? most : file->chunk_count;
-    most = most < iron__cpu_threads() ? most : iron__cpu_threads();
-    return most < THREADS_MAX ? (uint32_t)most : THREADS_MAX;
+    most = iron__min(bytes / THREAD_BYTES + 1, file->chunk_count);
+    return (uint32_t)iron__min(iron__min(most, iron__cpu_threads()), THREADS_MAX);
 }
 
 /* Makes the blocks of the table of all parts. */
@@ -2051,7 +1902,7 @@ static iron_status examine_pages(const iron__candidate *c, parquet *file, iron__
                                  iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     part_list *lists = calloc(file->chunk_count + 1, sizeof *lists);
-    survey s = {.file = file, .c = c, .column = table->column, .lists = lists};
+    survey s = {.file = file, .in = c->file, .lists = lists};
     iron__ordered_run run = {.count = file->chunk_count, .piece = survey_chunk, .context = &s};
     iron__thread_pool *pool = NULL;
     iron_status status = IRON_OK;
@@ -2074,18 +1925,6 @@ static iron_status examine_pages(const iron__candidate *c, parquet *file, iron__
 
 /* Decoding. */
 
-/* A block that is being decoded. */
-typedef struct decoding {
-    reader r;
-    const iron__table *table;
-    size_t index;
-    bool wants_tokens;
-    iron__block *out;
-    uint64_t tokens, rows;          /* of the block */
-    uint64_t tokens_done, row_done; /* so far; rows of the file */
-    size_t places_before;
-} decoding;
-
 static iron_status read_dictionary_page(reader *r, iron_error *err) {
     workspace *w = r->work;
     iron__stored stored = r->file->column.stored;
@@ -2103,8 +1942,8 @@ static iron_status read_dictionary_page(reader *r, iron_error *err) {
         return refuse_page(r, &p, "its size is not that of its number of values", err);
     IRON_TRY(check_crc(r, &p, err));
     IRON_TRY(fetch(r, p.body, p.stored, 0, &from, err));
-    IRON_TRY(reserve(&w->stored, bytes, 0, err));
-    IRON_TRY(reserve(&w->tokens, p.values * sizeof(uint32_t), 0, err));
+    IRON_TRY(reserve(&w->stored, bytes, err));
+    IRON_TRY(reserve(&w->tokens, p.values * sizeof(uint32_t), err));
     if (is_packed(r, &p) && bytes > 0)
         IRON_TRY(iron__codec_decompress(r->chunk->codec, r->name, from, p.stored, w->stored.data,
                                         bytes, err));
@@ -2125,14 +1964,14 @@ static iron_status read_dictionary_page(reader *r, iron_error *err) {
 /* Reads the chunk's dictionary unless this workspace has it. */
 static iron_status read_dictionary(reader *r, iron_error *err) {
     workspace *w = r->work;
-    window *before = r->window;
+    iron__window *before = r->window;
     iron_status status;
 
     if (w->dictionary_of == r->chunk)
         return IRON_OK;
     w->dictionary_of = NULL;
     r->window = &w->dictionary_page; /* the pages that were read are still needed */
-    r->window->count = 0;
+    r->window->block.bytes = 0;
     status = read_dictionary_page(r, err);
     r->window = before;
     if (status == IRON_OK)
@@ -2140,25 +1979,33 @@ static iron_status read_dictionary(reader *r, iron_error *err) {
     return status;
 }
 
+/* A block that is being decoded. */
+typedef struct decoding {
+    reader r;
+    const part *part;
+    uint64_t first_row;
+    bool wants_tokens;
+    iron__block *out;
+    uint64_t tokens, rows; /* so far */
+    size_t places_before;
+} decoding;
+
 /* The error for a value that is not a token. */
-static iron_status refuse_value(const decoding *d, const value_failure *failure, iron_error *err) {
-    uint64_t token = d->tokens_done + failure->index;
-    uint64_t begun = d->table->blocks[d->index].first_row;
+static iron_status refuse_value(const decoding *d, const stored_values *v, iron_error *err) {
+    uint64_t token = d->tokens + v->bad, begun = d->first_row;
 
     if (d->r.file->column.shape.repetition_max == 0)
         begun += token + 1;
     for (size_t k = d->places_before; k < d->out->place_count && d->out->places[k] <= token; k++)
         begun++;
-    return iron__stored_refuse(d->r.file->column.stored, failure->stored, 0, d->r.name, d->r.column,
+    return iron__stored_refuse(v->stored, v->bad_value, 0, d->r.name, d->r.file->column_name,
                                begun > 0 ? begun - 1 : 0, err);
 }
 
 static iron_status decode_page(decoding *d, const page_header *p, iron_error *err) {
-    stored_values values = {.encoding = p->encoding, .stored = d->r.file->column.stored};
     /* of a flat column, every token is a row: who wants tokens needs no places */
     bool has_places = !d->wants_tokens || d->r.file->column.shape.repetition_max > 0;
-    value_failure failure;
-    level_tally counted;
+    level_tally counted = {.places = has_places ? d->out : NULL, .first = d->tokens};
     body b;
 
     if (d->wants_tokens && is_dictionary_encoded(p)) {
@@ -2167,39 +2014,41 @@ static iron_status decode_page(decoding *d, const page_header *p, iron_error *er
         IRON_TRY(read_dictionary(&d->r, err));
     }
     IRON_TRY(read_body(&d->r, p, d->wants_tokens, &b, err));
-    IRON_TRY(tally(&d->r, p, &b.levels, d->row_done, has_places ? d->out : NULL, d->tokens_done,
-                   &counted, err));
-    if (counted.tokens > d->tokens - d->tokens_done)
+    IRON_TRY(tally(&d->r, p, &b.levels, d->first_row + d->rows, &counted, err));
+    if (counted.tokens > d->part->tokens - d->tokens)
         return fail_page(&d->r, p, IRON_E_FORMAT, err,
                          "has more tokens than before; the file was changed while being read");
     if (d->wants_tokens) {
-        values.from = b.values;
-        values.bytes = b.value_bytes;
-        values.count = (size_t)counted.tokens;
-        values.dictionary = &d->r.work->dictionary;
-        if (!decode_values(&values, (uint32_t *)(void *)(d->out->data + d->out->bytes), &failure))
-            return failure.fault ? refuse_page(&d->r, p, failure.fault, err)
-                                 : refuse_value(d, &failure, err);
+        stored_values values = {.encoding = p->encoding,
+                                .stored = d->r.file->column.stored,
+                                .from = b.values,
+                                .bytes = b.value_bytes,
+                                .count = (size_t)counted.tokens,
+                                .dictionary = &d->r.work->dictionary,
+                                .to = (uint32_t *)(void *)(d->out->data + d->out->bytes)};
+
+        if (!decode_values(&values))
+            return values.fault ? refuse_page(&d->r, p, values.fault, err)
+                                : refuse_value(d, &values, err);
         d->out->bytes += values.count * sizeof(uint32_t);
     }
-    d->tokens_done += counted.tokens;
-    d->row_done += counted.rows;
+    d->tokens += counted.tokens;
+    d->rows += counted.rows;
     return IRON_OK;
 }
 
 /* Decodes the pages of a block. */
-static iron_status decode_part(decoding *d, const part *piece, iron_error *err) {
-    uint64_t first_row = d->table->blocks[d->index].first_row, at = piece->at;
+static iron_status decode_part(decoding *d, iron_error *err) {
+    uint64_t at = d->part->at, end = at + d->part->bytes;
     const unsigned char *unused;
 
     if (d->wants_tokens) {
-        size_t bytes = (size_t)d->tokens * sizeof(uint32_t);
+        size_t bytes = (size_t)d->part->tokens * sizeof(uint32_t);
 
         IRON_TRY(iron__block_reserve(d->out, d->out->bytes + bytes, err));
-        IRON_TRY(fetch(&d->r, at, (size_t)piece->bytes, 0, &unused, err));
+        IRON_TRY(fetch(&d->r, at, (size_t)d->part->bytes, 0, &unused, err));
     }
-    d->row_done = first_row;
-    while (at < piece->at + piece->bytes) {
+    while (at < end) {
         page_header p;
 
         IRON_TRY(read_header(&d->r, at, &p, err));
@@ -2207,39 +2056,27 @@ static iron_status decode_part(decoding *d, const part *piece, iron_error *err) 
             IRON_TRY(decode_page(d, &p, err));
         at = p.body + p.stored;
     }
-    IRON_FAIL_IF(d->tokens_done != d->tokens || d->row_done - first_row != d->rows ||
-                     at != piece->at + piece->bytes,
-                 err, IRON_E_FORMAT,
+    IRON_FAIL_IF(d->tokens != d->part->tokens || d->rows != d->part->rows || at != end, err,
+                 IRON_E_FORMAT,
                  "%.90s: column %.40s has not the same pages at byte %" PRIu64
                  " as before; the file was changed while being read",
-                 d->r.name, d->r.column, piece->at);
+                 d->r.name, d->r.file->column_name, d->part->at);
     return IRON_OK;
 }
 
 static iron_status decode(const iron__table *table, const iron__input *in, size_t index,
                           bool wants_tokens, iron__block *out, iron_error *err) {
     parquet *file = table->state;
-    const part *piece = &file->parts[index];
-    decoding d = {.r = {.file = file,
-                        .chunk = &file->chunks[piece->chunk],
-                        .column = table->column,
-                        .in = *in,
-                        .name = iron__path_shown(in->path)},
-                  .table = table,
-                  .index = index,
+    decoding d = {.part = &file->parts[index],
+                  .first_row = table->blocks[index].first_row,
                   .wants_tokens = wants_tokens,
                   .out = out,
-                  .tokens = piece->tokens,
-                  .rows = piece->rows,
                   .places_before = out->place_count};
     iron_status status;
 
-    d.r.work = workspace_take(file);
-    if (!d.r.work)
-        return iron__no_memory(err, d.r.name);
-    d.r.window = &d.r.work->pages;
-    status = decode_part(&d, piece, err);
-    workspace_put(file, d.r.work);
+    IRON_TRY(reader_begin(&d.r, file, d.part->chunk, in, err));
+    status = decode_part(&d, err);
+    reader_end(&d.r);
     return status;
 }
 
@@ -2319,7 +2156,7 @@ static iron_status examine_file(const iron__candidate *c, file_footer *footer,
         iron__layout_use_table(layout);
         return IRON_OK;
     }
-    assert(footer->details);
+    file->column_name = table->column;
     file->column = footer->details[chosen];
     table->dtype = iron__stored_dtype(file->column.stored);
     table->stored_as = iron__stored_signed(file->column.stored);

@@ -160,6 +160,32 @@ iron_status iron__table_refuse_null(const char *name, const char *column, uint64
                       name, row, column);
 }
 
+iron_status iron__window_get(iron__window *w, const iron__input *in, uint64_t at, size_t need,
+                             size_t want, const unsigned char **out, iron_error *err) {
+    uint64_t end = w->at + w->block.bytes;
+    size_t there = 0;
+    iron_status status;
+
+    want = want > need ? want : need;
+    if (at >= w->at && at <= end && w->block.data) {
+        there = (size_t)(end - at);
+        *out = w->block.data + (at - w->at);
+        if (there >= need)
+            return IRON_OK;
+        memmove(w->block.data, *out, there);
+    }
+    w->block.bytes = there;
+    status = iron__block_reserve(&w->block, want + IRON_SLACK, err);
+    w->block.bytes = 0; /* if the rest cannot be read */
+    *out = w->block.data;
+    IRON_TRY(status);
+    IRON_TRY(iron__input_read_at(in, at + there, w->block.data + there, want - there, err));
+    memset(w->block.data + want, 0, IRON_SLACK);
+    w->at = at;
+    w->block.bytes = want;
+    return IRON_OK;
+}
+
 /* The column. */
 
 void iron__table_columns_free(iron__table_column *columns, size_t count) {

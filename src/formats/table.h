@@ -117,6 +117,20 @@ iron_status iron__stored_refuse(iron__stored stored, const void *from, size_t in
 iron_status iron__table_refuse_null(const char *name, const char *column, uint64_t row,
                                     iron_error *err);
 
+/* Part of a regular file in memory; after it, IRON_SLACK bytes are zero, so that whole words can be
+ * read at its end. */
+#define IRON_SLACK 64u
+
+typedef struct iron__window {
+    iron__block block;
+    uint64_t at; /* of its first byte */
+} iron__window;
+
+/* Gives bytes at ... at+need-1 of the file until the next call. If they are not all there, reads up
+ * to `want` bytes from `at` on. */
+iron_status iron__window_get(iron__window *w, const iron__input *in, uint64_t at, size_t need,
+                             size_t want, const unsigned char **out, iron_error *err);
+
 /* Columns, as they are offered to the user. */
 typedef struct iron__table_column {
     char *name;     /* from malloc */
