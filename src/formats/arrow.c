@@ -24,6 +24,8 @@
  */
 #include "core/array.h"
 #include "core/fail.h"
+#include "core/memory.h"
+#include "core/number.h"
 #include "formats/format.h"
 
 #include <assert.h>
@@ -484,20 +486,16 @@ typedef struct reader {
     const iron__input *file; /* a regular file, or NULL */
     iron__input *pipe;
     const char *name;
-    uint64_t limit;        /* where messages end at the latest */
-    uint64_t position;     /* of a pipe: the next byte */
-    unsigned prefix;       /* bytes before the metadata of all messages; 0: not known yet */
-    unsigned char *window; /* bytes at ... at+count-1 */
-    uint64_t at;
-    size_t count, capacity;
-    unsigned char *scratch; /* a decompressed buffer */
-    size_t scratch_capacity;
+    uint64_t limit;    /* where messages end at the latest */
+    uint64_t position; /* of a pipe: the next byte */
+    unsigned prefix;   /* bytes before the metadata of all messages; 0: not known yet */
+    iron__window window;
+    iron__block scratch; /* a decompressed buffer */
 } reader;
 
 static void reader_clear(reader *r) {
-    free(r->window);
-    free(r->scratch);
-    r->window = r->scratch = NULL;
+    iron__block_clear(&r->window.block);
+    iron__block_clear(&r->scratch);
 }
 
 static iron_status damaged(const reader *r, uint64_t at, const char *what, iron_error *err) {
@@ -519,53 +517,36 @@ static iron_status too_large(const reader *r, const char *what, uint64_t bytes, 
               r->name, what, bytes, IRON_TABLE_PART_BYTES_MAX);
 }
 
-static iron_status reserve(const reader *r, unsigned char **data, size_t *capacity, uint64_t bytes,
-                           iron_error *err) {
-    unsigned char *more;
+/* Reads the next bytes of a pipe into the window, after skipping to `at`; fewer at its end. Memory
+ * grows with what really comes. */
+static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, iron_error *err) {
+    iron__block *b = &r->window.block;
+    size_t want, some;
 
-    if (bytes <= *capacity && *data)
-        return IRON_OK;
-    if (bytes > IRON_TABLE_PART_BYTES_MAX)
-        return too_large(r, "a buffer", bytes, err);
-    more = realloc(*data, bytes ? (size_t)bytes : 1);
-    IRON_FAIL_IF(!more, err, IRON_E_NOMEM, "out of memory for %" PRIu64 " bytes of %.100s", bytes,
-                 r->name);
-    *data = more;
-    *capacity = (size_t)bytes;
-    return IRON_OK;
-}
-
-/* Reads the next bytes of a pipe into the window, after skipping to `at`. Memory grows with what
- * really comes. */
-static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t *got,
-                                  iron_error *err) {
-    size_t some;
-
-    IRON_TRY(reserve(r, &r->window, &r->capacity, WINDOW_BYTES, err));
-    r->count = 0;
+    b->bytes = 0;
+    IRON_TRY(iron__block_reserve(b, WINDOW_BYTES, err));
     while (r->position < at) {
-        size_t want = at - r->position < r->capacity ? (size_t)(at - r->position) : r->capacity;
-
-        IRON_TRY(iron__input_read(r->pipe, r->window, want, &some, err));
+        want = iron__min_size(b->capacity, at - r->position);
+        IRON_TRY(iron__input_read(r->pipe, b->data, want, &some, err));
         r->position += some;
         if (some < want)
             return cut_off(r, r->position, at + bytes, err);
     }
-    r->at = at;
-    for (*got = 0; *got < bytes;) {
-        uint64_t twice = 2 * (uint64_t)r->capacity;
-        size_t want;
+    r->window.at = at;
+    while (b->bytes < bytes) {
+        uint64_t room = iron__min(2 * (uint64_t)b->capacity, bytes);
 
-        if (*got == r->capacity)
-            IRON_TRY(reserve(r, &r->window, &r->capacity, twice < bytes ? twice : bytes, err));
-        want = (bytes < r->capacity ? (size_t)bytes : r->capacity) - *got;
-        IRON_TRY(iron__input_read(r->pipe, r->window + *got, want, &some, err));
+        if (b->bytes == b->capacity && room > IRON_TABLE_PART_BYTES_MAX)
+            return too_large(r, "a buffer", room, err);
+        if (b->bytes == b->capacity)
+            IRON_TRY(iron__block_reserve(b, (size_t)room, err));
+        want = iron__min_size(b->capacity, bytes) - b->bytes;
+        IRON_TRY(iron__input_read(r->pipe, b->data + b->bytes, want, &some, err));
         r->position += some;
-        *got += some;
+        b->bytes += some;
         if (some < want)
             break;
     }
-    r->count = *got;
     return IRON_OK;
 }
 
@@ -573,37 +554,32 @@ static iron_status fill_from_pipe(reader *r, uint64_t at, uint64_t bytes, size_t
 static iron_status reader_get(reader *r, uint64_t at, uint64_t bytes, const unsigned char **out,
                               iron_error *err) {
     static const unsigned char nothing[8];
-    uint64_t want = bytes, window = WINDOW_BYTES;
-    size_t got = 0;
+    iron__window *w = &r->window;
+    uint64_t ahead = WINDOW_BYTES;
 
     *out = nothing; /* on failure */
-    if (at >= r->at && at - r->at <= r->count && bytes <= r->count - (at - r->at) && r->window) {
-        *out = r->window + (at - r->at);
+    if (at >= w->at && at - w->at <= w->block.bytes && bytes <= w->block.bytes - (at - w->at) &&
+        w->block.data) {
+        *out = w->block.data + (at - w->at);
         return IRON_OK;
     }
     if (r->pipe) {
         if (at < r->position)
             return damaged(r, at, "buffers that are not in order", err);
-        IRON_TRY(fill_from_pipe(r, at, bytes, &got, err));
-        *out = r->window;
-        return got < bytes ? cut_off(r, r->position, at + bytes, err) : IRON_OK;
+        IRON_TRY(fill_from_pipe(r, at, bytes, err));
+        *out = w->block.data;
+        return w->block.bytes < bytes ? cut_off(r, r->position, at + bytes, err) : IRON_OK;
     }
     assert(r->file);
     if (at > r->file->bytes || bytes > r->file->bytes - at)
         return cut_off(r, r->file->bytes, at + bytes, err);
+    if (bytes > IRON_TABLE_PART_BYTES_MAX)
+        return too_large(r, "a buffer", bytes, err);
     /* after a jump over the values of a batch, only a little ahead */
-    if (at < r->at || at - r->at > 2 * WINDOW_BYTES)
-        window = JUMP_BYTES;
-    if (want < window)
-        want = r->file->bytes - at < window ? r->file->bytes - at : window;
-    IRON_TRY(reserve(r, &r->window, &r->capacity, want, err));
-    assert(r->window);
-    r->count = 0;
-    IRON_TRY(iron__input_read_at(r->file, at, r->window, (size_t)want, err));
-    r->at = at;
-    r->count = (size_t)want;
-    *out = r->window;
-    return IRON_OK;
+    if (at < w->at || at - w->at > 2 * WINDOW_BYTES)
+        ahead = JUMP_BYTES;
+    ahead = iron__min(ahead, r->file->bytes - at);
+    return iron__window_get(w, r->file, at, (size_t)bytes, (size_t)ahead, out, err);
 }
 
 /* Messages. */
@@ -620,18 +596,17 @@ typedef struct message {
  * the stream has ended. */
 static iron_status read_prefix(reader *r, message *m, uint64_t *length, iron_error *err) {
     const unsigned char *bytes = NULL;
-    size_t got = 4;
+    size_t got = iron__min_size(4, r->limit - m->at);
     unsigned prefix = 4;
 
     *length = 0;
     m->metadata_bytes = 0;
     if (r->pipe) {
-        IRON_TRY(fill_from_pipe(r, m->at, 4, &got, err));
-        bytes = r->window;
-    } else if (r->limit - m->at >= 4) {
+        IRON_TRY(fill_from_pipe(r, m->at, 4, err));
+        got = r->window.block.bytes;
+        bytes = r->window.block.data;
+    } else if (got == 4) {
         IRON_TRY(reader_get(r, m->at, 4, &bytes, err));
-    } else {
-        got = (size_t)(r->limit - m->at);
     }
     if (got == 0)
         return IRON_OK;
@@ -886,26 +861,28 @@ static iron_status read_length(reader *r, const span *s, uint64_t *length, bool 
 
 /* Decompresses what may have any length into the scratch. */
 static iron_status decompress_all(reader *r, iron__codec codec, const unsigned char *from,
-                                  size_t count, size_t *length, iron_error *err) {
+                                  size_t count, iron_error *err) {
+    iron__block *to = &r->scratch;
     iron__decompression *d = NULL;
     iron__codec_buffers buffers = {.from = from, .from_count = count};
     iron_status status = iron__decompression_create(codec, r->name, &d, err);
 
-    *length = 0;
+    to->bytes = 0;
     while (status == IRON_OK) {
-        size_t before = buffers.from_count;
+        size_t before = buffers.from_count, room = to->bytes ? 2 * to->bytes : WINDOW_BYTES;
 
-        if (*length == r->scratch_capacity)
-            status = reserve(r, &r->scratch, &r->scratch_capacity,
-                             *length ? 2 * (uint64_t)*length : WINDOW_BYTES, err);
+        if (to->bytes == to->capacity && room > IRON_TABLE_PART_BYTES_MAX)
+            status = too_large(r, "a buffer", room, err);
+        else if (to->bytes == to->capacity)
+            status = iron__block_reserve(to, room, err);
         if (status != IRON_OK)
             break;
-        buffers.to = r->scratch + *length;
-        buffers.room = r->scratch_capacity - *length;
+        buffers.to = to->data + to->bytes;
+        buffers.room = to->capacity - to->bytes;
         status = iron__decompression_run(d, &buffers, err);
-        if (r->scratch_capacity - buffers.room == *length && buffers.from_count == before)
+        if (to->capacity - buffers.room == to->bytes && buffers.from_count == before)
             break;
-        *length = r->scratch_capacity - buffers.room;
+        to->bytes = to->capacity - buffers.room;
     }
     if (status == IRON_OK)
         status = iron__decompression_finish(d, err);
@@ -919,7 +896,6 @@ static iron_status load(reader *r, const batch *b, const span *s, uint64_t from,
     static const unsigned char nothing[8];
     uint64_t length;
     bool is_stored;
-    size_t all = 0;
 
     *out = nothing;
     if (bytes == 0)
@@ -935,15 +911,16 @@ static iron_status load(reader *r, const batch *b, const span *s, uint64_t from,
         return reader_get(r, s->at + 8 + from, bytes, out, err);
     IRON_TRY(reader_get(r, s->at, s->bytes, out, err));
     if (length == IRON_COUNT_UNKNOWN) {
-        IRON_TRY(decompress_all(r, b->codec, *out + 8, (size_t)s->bytes - 8, &all, err));
-        if (all < from + bytes)
+        IRON_TRY(decompress_all(r, b->codec, *out + 8, (size_t)s->bytes - 8, err));
+        if (r->scratch.bytes < from + bytes)
             return damaged(r, s->at, "a compressed buffer that is too short for its column", err);
     } else {
-        IRON_TRY(reserve(r, &r->scratch, &r->scratch_capacity, length, err));
+        r->scratch.bytes = 0;
+        IRON_TRY(iron__block_reserve(&r->scratch, (size_t)length, err));
         IRON_TRY(iron__codec_decompress(b->codec, r->name, *out + 8, (size_t)s->bytes - 8,
-                                        r->scratch, (size_t)length, err));
+                                        r->scratch.data, (size_t)length, err));
     }
-    *out = r->scratch + from;
+    *out = r->scratch.data + from;
     return IRON_OK;
 }
 
@@ -989,13 +966,54 @@ static iron_status find_null(reader *r, const batch *b, const span *validity, ui
 
 /* Decoding. */
 
+/* What the messages before a point of a stream have made of the column's dictionary. */
+typedef struct dictionary_state {
+    size_t at;      /* its first value's byte in arrow.dictionary */
+    uint64_t count; /* of values */
+} dictionary_state;
+
+/* Messages by their header: their number, a hash of where they are, and one that does not depend on
+ * their order. */
+typedef struct message_places {
+    uint64_t counts[4], hashes[4], sums[4];
+} message_places;
+
+/* Where a block is: rows from row `row` of the batch at `message` on, in as many batches as it
+ * takes. */
+typedef struct part {
+    uint64_t message;
+    uint64_t row, rows;
+    size_t state; /* of the dictionary */
+} part;
+
+/* An examined file, or a stream that is being read. */
+typedef struct arrow {
+    schema schema;
+    column column;
+    const char *column_name; /* of the table, or of the stream */
+    bool is_file;
+    bool keeps_all; /* dictionaries that were replaced */
+    uint64_t limit;
+    unsigned prefix;
+    bool has_dictionary;      /* a batch of the column's dictionary was read */
+    iron__block dictionary;   /* its values, as stored; those that replaced others follow them */
+    iron__block nulls;        /* for each value 1 if it is null; empty: none is */
+    dictionary_state *states; /* after each batch of the column's dictionary; the first: none */
+    size_t state_count, state_capacity;
+    part *parts; /* for each block of the table */
+    size_t part_capacity;
+    size_t shared; /* batches in the last block, if more may follow */
+    message_places places;
+    /* of a stream */
+    reader reader;
+    uint64_t position;
+    bool has_ended;
+} arrow;
+
 typedef struct decoding {
     reader *r;
-    const column *column;
-    const char *column_name;
-    const unsigned char *dictionary;
-    uint64_t dictionary_count;
-    const unsigned char *nulls; /* not NULL: a byte for each of its values, 1 if it is null */
+    const arrow *a;
+    const dictionary_state *dictionary;
     bool wants_tokens;
     iron__block *out;
     uint64_t tokens, rows; /* so far, in this block */
@@ -1009,19 +1027,19 @@ static uint64_t load_offset(const column *c, const unsigned char *offsets, uint6
 }
 
 /* Checks where a row ends whose values begin at `first`. */
-static iron_status check_row(const char *name, const char *column_name, uint64_t row,
-                             uint64_t first, uint64_t end, uint64_t items, iron_error *err) {
+static iron_status check_row(const reader *r, const arrow *a, uint64_t row, uint64_t first,
+                             uint64_t end, uint64_t items, iron_error *err) {
     IRON_FAIL_IF(end < first || end > items, err, IRON_E_FORMAT,
                  "%.90s: row %" PRIu64 " of column %.50s has values %" PRId64 " to %" PRId64
                  " of %" PRIu64 "; this is not valid Arrow data",
-                 name, row, column_name, (int64_t)first, (int64_t)end, items);
+                 r->name, row, a->column_name, (int64_t)first, (int64_t)end, items);
     return IRON_OK;
 }
 
 /* Adds the places of rows, and finds the items that they have. All offsets are checked. */
 static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint64_t rows,
                                  uint64_t *first, uint64_t *end, iron_error *err) {
-    const column *c = d->column;
+    const column *c = &d->a->column;
     uint64_t each = offset_bytes(c), size = c->list_size, last;
     const unsigned char *offsets;
 
@@ -1040,8 +1058,7 @@ static iron_status decode_places(decoding *d, const batch *b, uint64_t row, uint
     for (uint64_t k = 1; k <= rows; k++) {
         uint64_t next = load_offset(c, offsets, k);
 
-        IRON_TRY(check_row(d->r->name, d->column_name, d->first_row + d->rows + k - 1, last, next,
-                           b->items, err));
+        IRON_TRY(check_row(d->r, d->a, d->first_row + d->rows + k - 1, last, next, b->items, err));
         IRON_TRY(iron__block_add_place(d->out, d->tokens + last - *first, err));
         last = next;
     }
@@ -1076,52 +1093,45 @@ DEFINE_WIDEN(widen_i16, int16_t)
 DEFINE_WIDEN(widen_i32, int32_t)
 DEFINE_WIDEN(widen_i64, int64_t)
 
-/* Looks `count` indices up. Returns the first that is not in the dictionary, or count. */
-static size_t look_up(const decoding *d, const unsigned char *indices, size_t count,
-                      uint64_t *index, unsigned char *to) {
-    static void (*const widen[])(const unsigned char *, size_t, uint64_t *) = {
-        widen_u8, widen_u16, widen_u32, widen_u64, widen_i8, widen_i16, widen_i32, widen_i64};
-    size_t width = iron__stored_bytes(d->column->stored);
-
-    widen[d->column->index](indices, count, index);
-    for (size_t k = 0; k < count; k++) {
-        if (index[k] >= d->dictionary_count) /* negative ones are large */
-            return k;
-        memcpy(to + k * width, d->dictionary + index[k] * width, width);
-    }
-    return count;
-}
-
 #define PIECE 512u
 
 /* Converts indices of a dictionary to tokens at the end of the block. */
 static iron_status decode_indices(decoding *d, const unsigned char *from, size_t count,
                                   unsigned char *to, uint64_t rows, iron_error *err) {
-    iron__stored stored = d->column->stored;
-    size_t width = iron_dtype_bytes(iron__stored_dtype(stored));
+    static void (*const widen[])(const unsigned char *, size_t, uint64_t *) = {
+        widen_u8, widen_u16, widen_u32, widen_u64, widen_i8, widen_i16, widen_i32, widen_i64};
+    const column *c = &d->a->column;
+    size_t bytes = iron__stored_bytes(c->stored),
+           width = iron_dtype_bytes(iron__stored_dtype(c->stored));
+    uint64_t entries = d->dictionary->count; /* 0: there may be no dictionary */
+    const unsigned char *dictionary = entries ? d->a->dictionary.data + d->dictionary->at : NULL;
+    const unsigned char *nulls =
+        entries && d->a->nulls.bytes ? d->a->nulls.data + d->dictionary->at / bytes : NULL;
     unsigned char values[PIECE * sizeof(uint64_t)];
     uint64_t index[PIECE];
 
     for (size_t done = 0, some; done < count; done += some) {
-        size_t known, valid, good;
+        size_t known = 0, valid, good;
 
         some = count - done < PIECE ? count - done : PIECE;
-        known = look_up(d, from + done * iron__stored_bytes(d->column->index), some, index, values);
-        valid = d->nulls ? 0 : known;
-        while (valid < known && !d->nulls[index[valid]])
+        widen[c->index](from + done * iron__stored_bytes(c->index), some, index);
+        for (; known < some && index[known] < entries; known++) /* negative: large */
+            memcpy(values + known * bytes, dictionary + index[known] * bytes, bytes);
+        valid = nulls ? 0 : known;
+        while (valid < known && !nulls[index[valid]])
             valid++;
-        good = iron__stored_convert(stored, values, valid, to + done * width);
+        good = iron__stored_convert(c->stored, values, valid, to + done * width);
         if (good < valid)
-            return iron__stored_refuse(stored, values, good, d->r->name, d->column_name,
+            return iron__stored_refuse(c->stored, values, good, d->r->name, d->a->column_name,
                                        row_of(d, rows, done + good), err);
         if (valid < known)
-            return iron__table_refuse_null(d->r->name, d->column_name,
+            return iron__table_refuse_null(d->r->name, d->a->column_name,
                                            row_of(d, rows, done + valid), err);
         IRON_FAIL_IF(known < some, err, IRON_E_FORMAT,
                      "%.90s: row %" PRIu64 " of column %.50s has index %" PRId64
                      ", but its dictionary has %" PRIu64 " values; this is not valid Arrow data",
-                     d->r->name, row_of(d, rows, done + known), d->column_name,
-                     (int64_t)index[known], d->dictionary_count);
+                     d->r->name, row_of(d, rows, done + known), d->a->column_name,
+                     (int64_t)index[known], entries);
     }
     return IRON_OK;
 }
@@ -1129,7 +1139,7 @@ static iron_status decode_indices(decoding *d, const unsigned char *from, size_t
 /* Appends `rows` rows of a batch from row `row` on to the block. */
 static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64_t rows,
                                iron_error *err) {
-    const column *c = d->column;
+    const column *c = &d->a->column;
     uint64_t each = value_bytes(c), first = 0, end = 0, found;
     size_t width = iron_dtype_bytes(iron__stored_dtype(c->stored)), count, good;
     const unsigned char *values;
@@ -1137,14 +1147,14 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
     if (b->nulls > 0) {
         IRON_TRY(find_null(d->r, b, &b->validity, row, row + rows, &found, err));
         if (found < row + rows)
-            return iron__table_refuse_null(d->r->name, d->column_name,
+            return iron__table_refuse_null(d->r->name, d->a->column_name,
                                            d->first_row + d->rows + found - row, err);
     }
     IRON_TRY(decode_places(d, b, row, rows, &first, &end, err));
     if (b->item_nulls > 0) {
         IRON_TRY(find_null(d->r, b, &b->item_validity, first, end, &found, err));
         if (found < end)
-            return iron__table_refuse_null(d->r->name, d->column_name,
+            return iron__table_refuse_null(d->r->name, d->a->column_name,
                                            row_of(d, rows, found - first), err);
     }
     count = (size_t)(end - first);
@@ -1158,7 +1168,7 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
         } else {
             good = iron__stored_convert(c->stored, values, count, d->out->data + d->out->bytes);
             if (good < count)
-                return iron__stored_refuse(c->stored, values, good, d->r->name, d->column_name,
+                return iron__stored_refuse(c->stored, values, good, d->r->name, d->a->column_name,
                                            row_of(d, rows, good), err);
         }
         d->out->bytes += count * width;
@@ -1170,104 +1180,36 @@ static iron_status decode_rows(decoding *d, const batch *b, uint64_t row, uint64
 
 /* Dictionaries. */
 
-/* What the messages before a point of a stream have made of the column's dictionary. */
-typedef struct dictionary_state {
-    size_t at;      /* its first value's byte in arrow.dictionary */
-    uint64_t count; /* of values */
-} dictionary_state;
-
-/* Messages by their header: their number, a hash of where they are, and one that does not depend on
- * their order. */
-typedef struct message_places {
-    uint64_t counts[4], hashes[4], sums[4];
-} message_places;
-
-/* An examined file, or a stream that is being read. */
-typedef struct arrow {
-    schema schema;
-    column column;
-    bool is_file;
-    bool keeps_all; /* dictionaries that were replaced */
-    uint64_t limit;
-    unsigned prefix;
-    bool has_dictionary;       /* a batch of the column's dictionary was read */
-    unsigned char *dictionary; /* its values, as stored; those that replaced others follow them */
-    size_t dictionary_bytes, dictionary_capacity;
-    unsigned char *nulls;     /* for each value there is room for, 1 if it is null; NULL: none is */
-    dictionary_state *states; /* after each batch of the column's dictionary; the first: none */
-    size_t state_count;
-    struct part *parts; /* for each block of the table */
-    size_t part_capacity;
-    size_t shared; /* batches in the last block, if more may follow */
-    message_places places;
-    /* of a stream */
-    reader reader;
-    uint64_t position;
-    bool has_ended;
-    const char *column_name; /* of the table, or of the stream */
-} arrow;
-
-/* Where a block is: rows from row `row` of the batch at `message` on, in as many batches as it
- * takes. */
-typedef struct part {
-    uint64_t message;
-    uint64_t row, rows;
-    size_t state; /* of the dictionary */
-} part;
-
 static void arrow_destroy(void *state) {
     arrow *a = state;
 
     schema_clear(&a->schema);
-    free(a->dictionary);
-    free(a->nulls);
+    iron__block_clear(&a->dictionary);
+    iron__block_clear(&a->nulls);
     free(a->states);
     free(a->parts);
     reader_clear(&a->reader);
     free(a);
 }
 
-/* Makes room for more values in the dictionary. */
-static iron_status grow_dictionary(arrow *a, size_t bytes, iron_error *err) {
-    size_t width = iron__stored_bytes(a->column.stored), capacity;
-    unsigned char *more;
-
-    if (bytes <= a->dictionary_capacity - a->dictionary_bytes)
-        return IRON_OK;
-    capacity = 2 * a->dictionary_bytes + bytes;
-    more = realloc(a->dictionary, capacity);
-    if (!more)
-        return iron__no_memory(err, "an Arrow file");
-    a->dictionary = more;
-    if (a->nulls) {
-        more = realloc(a->nulls, capacity / width);
-        if (!more)
-            return iron__no_memory(err, "an Arrow file");
-        a->nulls = more;
-    }
-    a->dictionary_capacity = capacity;
-    return IRON_OK;
-}
-
 /* Notes which of the values that a batch adds to the dictionary are null. That matters only if a
  * row has one. */
 static iron_status note_nulls(arrow *a, reader *r, const batch *b, iron_error *err) {
-    size_t width = iron__stored_bytes(a->column.stored), first = a->dictionary_bytes / width;
+    size_t first = a->dictionary.bytes / iron__stored_bytes(a->column.stored);
+    size_t all = first + (size_t)b->rows, noted = iron__min_size(first, a->nulls.bytes);
     const unsigned char *bits;
 
-    if (b->rows == 0 || (b->item_nulls == 0 && !a->nulls))
+    if (b->rows == 0 || (b->item_nulls == 0 && a->nulls.bytes == 0))
         return IRON_OK;
-    if (!a->nulls)
-        a->nulls = calloc(a->dictionary_capacity / width, 1);
-    if (!a->nulls)
-        return iron__no_memory(err, "an Arrow file");
-    memset(a->nulls + first, 0, (size_t)b->rows);
+    IRON_TRY(iron__block_reserve(&a->nulls, all, err));
+    memset(a->nulls.data + noted, 0, all - noted);
+    a->nulls.bytes = all;
     if (b->item_nulls == 0)
         return IRON_OK;
     IRON_TRY(load(r, b, &b->item_validity, 0, (b->rows + 7) / 8, &bits, err));
     for (uint64_t k = first_clear(bits, 0, b->rows); k < b->rows;
          k = first_clear(bits, k + 1, b->rows))
-        a->nulls[first + k] = 1;
+        a->nulls.data[first + k] = 1;
     return IRON_OK;
 }
 
@@ -1292,10 +1234,10 @@ static iron_status read_dictionary(const arrow *a, const reader *r, message *m, 
 }
 
 static iron_status add_dictionary(arrow *a, reader *r, message *m, iron_error *err) {
+    size_t width = iron__stored_bytes(a->column.stored), bytes;
+    dictionary_state state = a->states[a->state_count - 1];
     bool is_column, is_delta;
     batch b = {.rows = 0};
-    dictionary_state state, *states;
-    size_t width, bytes;
     const unsigned char *values;
 
     IRON_TRY(read_dictionary(a, r, m, &b, &is_column, &is_delta, err));
@@ -1308,41 +1250,26 @@ static iron_status add_dictionary(arrow *a, reader *r, message *m, iron_error *e
                        "a dictionary that replaces another one, which files must not have", err);
     IRON_TRY(fetch(r, &b, err));
     /* Adds the values of a batch to the dictionary, or begins another one with them. */
-    state = a->states[a->state_count - 1];
-    width = iron__stored_bytes(a->column.stored);
     if (!is_delta && !a->keeps_all)
-        a->dictionary_bytes = 0;
+        a->dictionary.bytes = 0;
     if (b.rows > IRON_TABLE_PART_BYTES_MAX / width ||
-        b.rows * width > IRON_TABLE_PART_BYTES_MAX - a->dictionary_bytes)
-        return too_large(r, "dictionaries", a->dictionary_bytes + b.rows, err);
+        b.rows * width > IRON_TABLE_PART_BYTES_MAX - a->dictionary.bytes)
+        return too_large(r, "dictionaries", a->dictionary.bytes + b.rows, err);
     bytes = (size_t)b.rows * width;
     IRON_TRY(load(r, &b, &b.values, 0, bytes, &values, err));
-    IRON_TRY(grow_dictionary(a, bytes, err));
-    if (bytes > 0)
-        memcpy(a->dictionary + a->dictionary_bytes, values, bytes);
+    IRON_TRY(iron__block_reserve(&a->dictionary, a->dictionary.bytes + bytes, err));
+    memcpy(a->dictionary.data + a->dictionary.bytes, values, bytes);
     IRON_TRY(note_nulls(a, r, &b, err));
     if (!is_delta)
-        state = (dictionary_state){a->dictionary_bytes, 0};
+        state = (dictionary_state){a->dictionary.bytes, 0};
     state.count += b.rows;
-    a->dictionary_bytes += bytes;
+    a->dictionary.bytes += bytes;
     a->has_dictionary = true;
-    if (a->keeps_all) {
-        states = realloc(a->states, (a->state_count + 1) * sizeof *states);
-        if (!states)
-            return iron__no_memory(err, "an Arrow file");
-        a->states = states;
-        a->state_count++;
-    }
+    if (a->keeps_all && !IRON_ARRAY_GROW(&a->states, a->state_count, &a->state_capacity))
+        return iron__no_memory(err, "an Arrow file");
+    a->state_count += a->keeps_all;
     a->states[a->state_count - 1] = state;
     return IRON_OK;
-}
-
-static void use_dictionary(const arrow *a, size_t state, decoding *d) {
-    const dictionary_state *s = &a->states[state];
-
-    d->dictionary = s->count > 0 ? a->dictionary + s->at : NULL;
-    d->dictionary_count = s->count;
-    d->nulls = a->nulls ? a->nulls + s->at / iron__stored_bytes(a->column.stored) : NULL;
 }
 
 /* Finds the column in a batch, if one was chosen. */
@@ -1375,7 +1302,7 @@ static iron_status decode_part(const arrow *a, const part *p, decoding *d, iron_
         if (b.rows < row)
             return damaged(d->r, at, "fewer rows than before", err);
         rows = b.rows - row < p->rows - d->rows ? b.rows - row : p->rows - d->rows;
-        use_dictionary(a, state, d);
+        d->dictionary = &a->states[state];
         IRON_TRY(decode_rows(d, &b, row, rows, err));
         row = 0;
     }
@@ -1386,14 +1313,15 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
                                 bool wants_tokens, iron__block *out, iron_error *err) {
     const arrow *a = table->state;
     uint64_t tokens = iron__table_block_tokens(table, index);
-    reader r = {.file = in, .name = iron__path_shown(in->path)};
-    decoding d = {.r = &r, .column = &a->column, .column_name = table->column, .out = out};
+    reader r = {
+        .file = in, .name = iron__path_shown(in->path), .limit = a->limit, .prefix = a->prefix};
+    decoding d = {.r = &r,
+                  .a = a,
+                  .wants_tokens = wants_tokens,
+                  .out = out,
+                  .first_row = table->blocks[index].first_row};
     iron_status status = iron__block_reserve_places(out, (size_t)a->parts[index].rows, err);
 
-    r.limit = a->limit;
-    r.prefix = a->prefix;
-    d.wants_tokens = wants_tokens;
-    d.first_row = table->blocks[index].first_row;
     if (wants_tokens && status == IRON_OK)
         status = iron__block_reserve(out, (size_t)tokens * iron_dtype_bytes(table->dtype), err);
     if (status == IRON_OK)
@@ -1406,42 +1334,33 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
 
 /* Examining. */
 
-/* Which items the rows before `row` end with, in an uncompressed batch. */
-static iron_status item_of_row(reader *r, const column *c, const batch *b, uint64_t row,
-                               uint64_t *item, iron_error *err) {
-    uint64_t each = offset_bytes(c), at = b->offsets.at + row * each;
-    unsigned char bytes[8];
-
-    *item = row * c->list_size;
-    if (c->shape == SHAPE_PLAIN || c->shape == SHAPE_FIXED_SIZE_LIST)
-        return IRON_OK;
-    if (at >= r->at && at - r->at <= r->count && each <= r->count - (at - r->at))
-        memcpy(bytes, r->window + (at - r->at), each);
-    else
-        IRON_TRY(iron__input_read_at(r->file, at, bytes, each, err));
-    *item = load_offset(c, bytes, 0);
-    return *item > b->items
-               ? damaged(r, b->offsets.at, "offsets of lists that are outside of their values", err)
-               : IRON_OK;
-}
-
 /* The items of all rows of a batch. */
 static iron_status find_items(reader *r, const column *c, const batch *b, uint64_t *first,
                               uint64_t *end, iron_error *err) {
-    uint64_t each = offset_bytes(c);
+    uint64_t each = offset_bytes(c), at[2] = {b->offsets.at, b->offsets.at + b->rows * each};
     const unsigned char *offsets;
+    unsigned char ends[2][8];
 
-    *first = *end = 0;
-    if (b->rows == 0)
+    *first = 0;
+    *end = b->rows * c->list_size;
+    if (b->rows == 0 || !b->offsets.at)
         return IRON_OK;
-    if (b->codec == IRON_CODEC_NONE || !b->offsets.at) {
-        IRON_TRY(item_of_row(r, c, b, 0, first, err));
-        IRON_TRY(item_of_row(r, c, b, b->rows, end, err));
-    } else {
+    if (b->codec != IRON_CODEC_NONE) {
         IRON_TRY(load(r, b, &b->offsets, 0, (b->rows + 1) * each, &offsets, err));
-        *first = load_offset(c, offsets, 0);
-        *end = load_offset(c, offsets, b->rows);
+        memcpy(ends[0], offsets, each);
+        memcpy(ends[1], offsets + b->rows * each, each);
     }
+    for (size_t k = 0; k < 2 && b->codec == IRON_CODEC_NONE; k++) {
+        const iron__window *w = &r->window; /* what follows it is needed: it stays */
+
+        if (at[k] >= w->at && at[k] - w->at <= w->block.bytes &&
+            each <= w->block.bytes - (at[k] - w->at))
+            memcpy(ends[k], w->block.data + (at[k] - w->at), each);
+        else
+            IRON_TRY(iron__input_read_at(r->file, at[k], ends[k], each, err));
+    }
+    *first = load_offset(c, ends[0], 0);
+    *end = load_offset(c, ends[1], 0);
     return *first > *end || *end > b->items
                ? damaged(r, b->offsets.at, "offsets of lists that are outside of their values", err)
                : IRON_OK;
@@ -1452,9 +1371,8 @@ static iron_status check_nulls(const arrow *a, reader *r, const iron__table *t, 
                                iron_error *err) {
     iron__block places = {.data = NULL};
     iron_status status = IRON_OK;
-    decoding d = {.r = r, .column = &a->column, .column_name = t->column, .out = &places};
+    decoding d = {.r = r, .a = a, .out = &places, .first_row = t->rows};
 
-    d.first_row = t->rows;
     for (uint64_t row = 0, rows; row < b->rows && status == IRON_OK; row += rows) {
         rows = b->rows - row < IRON_TABLE_BLOCK_TOKENS ? b->rows - row : IRON_TABLE_BLOCK_TOKENS;
         places.place_count = 0;
@@ -1488,28 +1406,25 @@ static iron_status check_compressed(const arrow *a, reader *r, const batch *b, u
                : IRON_OK;
 }
 
-/* The values of a direct block are read without their offsets, so these are checked here. */
-static iron_status check_order(reader *r, const column *c, const iron__table *t, const batch *b,
-                               uint64_t first, iron_error *err) {
-    uint64_t each = offset_bytes(c), last = first, row = 1;
+/* Moves *item, where the values of row `row` begin, past `rows` rows of an uncompressed batch. The
+ * values of a direct block are read without their offsets, so these are checked here. */
+static iron_status pass_rows(const arrow *a, reader *r, const iron__table *t, const batch *b,
+                             uint64_t row, uint64_t rows, uint64_t *item, iron_error *err) {
+    uint64_t each = offset_bytes(&a->column);
     unsigned char piece[8192];
 
-    if (b->codec != IRON_CODEC_NONE || !b->offsets.at)
-        return IRON_OK;
-    while (row <= b->rows) {
-        uint64_t left = b->rows + 1 - row, some = sizeof piece / each;
-
-        some = left < some ? left : some;
-        IRON_TRY(iron__input_read_at(r->file, b->offsets.at + row * each, piece,
+    if (!b->offsets.at)
+        *item += rows * a->column.list_size;
+    for (uint64_t done = 0, some; b->offsets.at && done < rows; done += some) {
+        some = iron__min(rows - done, sizeof piece / each);
+        IRON_TRY(iron__input_read_at(r->file, b->offsets.at + (row + done + 1) * each, piece,
                                      (size_t)(some * each), err));
         for (uint64_t k = 0; k < some; k++) {
-            uint64_t next = load_offset(c, piece, k);
+            uint64_t next = load_offset(&a->column, piece, k);
 
-            IRON_TRY(
-                check_row(r->name, t->column, t->rows + row + k - 1, last, next, b->items, err));
-            last = next;
+            IRON_TRY(check_row(r, a, t->rows + done + k, *item, next, b->items, err));
+            *item = next;
         }
-        row += some;
     }
     return IRON_OK;
 }
@@ -1520,14 +1435,12 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
     uint64_t tokens = end - first, pieces = 1, each, item = first;
 
     if (b->codec == IRON_CODEC_NONE) {
-        uint64_t more = tokens > b->rows ? tokens : b->rows;
-
-        pieces = (more + IRON_TABLE_BLOCK_TOKENS - 1) / IRON_TABLE_BLOCK_TOKENS;
-        pieces = pieces == 0 ? 1 : pieces > b->rows ? b->rows : pieces;
+        pieces = iron__max(tokens, b->rows) + IRON_TABLE_BLOCK_TOKENS - 1;
+        pieces = iron__min(pieces / IRON_TABLE_BLOCK_TOKENS, b->rows);
     }
     each = (b->rows + pieces - 1) / pieces;
     for (uint64_t row = 0; row < b->rows; row += each) {
-        uint64_t rows = b->rows - row < each ? b->rows - row : each, next = end;
+        uint64_t rows = iron__min(b->rows - row, each), next = item;
         iron__table_block block = {.first = t->tokens, .first_row = t->rows, .at = b->at};
 
         block.is_direct = b->codec == IRON_CODEC_NONE && !a->column.has_dictionary;
@@ -1539,10 +1452,10 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
             return iron__no_memory(err, "an Arrow file");
         a->parts[t->block_count] = (part){b->at, row, rows, a->state_count - 1};
         IRON_TRY(iron__table_add_block(t, &block, err));
-        if (row + rows < b->rows)
-            IRON_TRY(item_of_row(r, &a->column, b, row + rows, &next, err));
-        if (next < item || next > end)
-            return damaged(r, b->offsets.at, "offsets of lists that are not in order", err);
+        if (b->codec == IRON_CODEC_NONE)
+            IRON_TRY(pass_rows(a, r, t, b, row, rows, &next, err));
+        else
+            next = end;
         if (!block.is_direct && next - item > IRON_TABLE_PART_BYTES_MAX / 8)
             return too_large(r, "rows with tokens", (next - item) * 8, err);
         t->tokens += next - item;
@@ -1578,10 +1491,8 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
         return IRON_OK;
     if (!last || a->shared == 0 || a->shared >= SHARED_BATCHES || end - first >= SMALL_BATCH ||
         b.rows >= SMALL_BATCH || t->tokens - last->first >= IRON_TABLE_BLOCK_TOKENS ||
-        t->rows - last->first_row >= IRON_TABLE_BLOCK_TOKENS) {
-        IRON_TRY(check_order(r, &a->column, t, &b, first, err));
+        t->rows - last->first_row >= IRON_TABLE_BLOCK_TOKENS)
         return divide_batch(a, r, t, &b, first, end, err);
-    }
     last->is_direct = false;
     last->at = a->parts[t->block_count - 1].message;
     a->parts[t->block_count - 1].rows += b.rows;
@@ -1803,26 +1714,26 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
 static iron_status check_rest(arrow *a, reader *r, uint64_t at, iron_error *err) {
     message_places footer = {{0}, {0}, {0}};
     schema repeated = {.columns = NULL};
-    uint64_t length;
+    const iron__block *rest = &r->window.block;
     iron_status status;
-    size_t got;
+    uint64_t length;
 
-    IRON_TRY(fill_from_pipe(r, at, a->is_file ? METADATA_BYTES_MAX : 1, &got, err));
-    IRON_FAIL_IF(!a->is_file && r->count > 0, err, IRON_E_FORMAT,
+    IRON_TRY(fill_from_pipe(r, at, a->is_file ? METADATA_BYTES_MAX : 1, err));
+    IRON_FAIL_IF(!a->is_file && rest->bytes > 0, err, IRON_E_FORMAT,
                  "%.100s: bytes follow the end of the Arrow stream at byte %" PRIu64
                  "; was something appended?",
                  r->name, at);
     if (!a->is_file)
         return IRON_OK;
-    if (r->count < TRAILER_BYTES ||
-        memcmp(r->window + r->count - MAGIC_BYTES, MAGIC, MAGIC_BYTES) != 0)
+    if (rest->bytes < TRAILER_BYTES ||
+        memcmp(rest->data + rest->bytes - MAGIC_BYTES, MAGIC, MAGIC_BYTES) != 0)
         return cut_off(r, r->position, r->position + TRAILER_BYTES, err);
-    length = iron__load_u32(r->window + r->count - TRAILER_BYTES);
-    if (length > r->count - TRAILER_BYTES || r->count - TRAILER_BYTES - length >= 64)
+    length = iron__load_u32(rest->data + rest->bytes - TRAILER_BYTES);
+    if (length > rest->bytes - TRAILER_BYTES || rest->bytes - TRAILER_BYTES - length >= 64)
         return damaged(r, r->position - TRAILER_BYTES, "the length of the footer is impossible",
                        err);
     r->limit = r->position - TRAILER_BYTES - length;
-    status = read_footer(r, r->window + (r->limit - at), length, &repeated, &footer, err);
+    status = read_footer(r, rest->data + (r->limit - at), length, &repeated, &footer, err);
     if (status == IRON_OK && !is_same_schema(&repeated, &a->schema))
         status = damaged(r, r->limit, "the footer has another schema than the file", err);
     if (status == IRON_OK)
@@ -1835,7 +1746,7 @@ static iron_status stream_next(iron__table *stream, iron__input *in, iron__block
                                bool *has_ended, iron_error *err) {
     arrow *a = stream->state;
     reader *r = &a->reader;
-    decoding d = {.r = r, .column = &a->column, .column_name = stream->column, .out = out};
+    decoding d = {.r = r, .a = a, .dictionary = a->states, .wants_tokens = true, .out = out};
     message m = {.header = HEADER_NONE};
     batch b = {.rows = 0};
 
@@ -1850,10 +1761,8 @@ static iron_status stream_next(iron__table *stream, iron__input *in, iron__block
         return check_rest(a, r, m.end, err);
     IRON_TRY(find_batch(a, r, &m, &b, err));
     a->position = m.end;
-    d.wants_tokens = true;
     d.first_row = stream->rows;
     d.tokens = out->bytes / iron_dtype_bytes(stream->dtype);
-    use_dictionary(a, 0, &d);
     IRON_TRY(fetch(r, &b, err));
     if (b.rows > 0)
         IRON_TRY(decode_rows(&d, &b, 0, b.rows, err));
@@ -1877,10 +1786,8 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
 
     IRON_TRY(iron__table_create(&kind, sizeof *a, table, err));
     a = (*table)->state;
-    a->states = calloc(1, sizeof *a->states);
-    a->state_count = 1;
-    if (!a->states)
-        return iron__no_memory(err, "an Arrow file");
+    IRON_TRY(IRON_NEW(&a->states, 1, "an Arrow file", err));
+    a->state_count = a->state_capacity = 1;
     IRON_TRY(iron__input_peek(c->file, c->head, &c->head_count, err));
     a->is_file = begins_with_magic(c);
     a->keeps_all = !is_pipe;
