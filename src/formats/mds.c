@@ -60,17 +60,16 @@ typedef struct shard_name {
     const iron__json *shard;
 } shard_name;
 
-/* Which version of a file was read. */
+/* Which version of a file was read: device, inode, size, time of change in two parts. */
 typedef struct file_version {
-    uint64_t device, inode, bytes;
-    struct timespec changed;
-    bool is_settled; /* another version would differ in the above */
+    uint64_t words[5];
 } file_version;
 
 struct iron__mds_index {
     size_t users; /* guarded by the cache's mutex */
     char *path;
     file_version version;
+    bool is_settled;        /* another version would differ in the above */
     const iron__json *root; /* NULL: could not be parsed */
     const iron__json *shards;
     shard_name *names;
@@ -94,8 +93,9 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const shard_name *)a)->name, ((const shard_name *)b)->name);
 }
 
-static void destroy_index(iron__mds_index *index) {
-    if (!index)
+/* One user less; with the mutex, or before others know the index. */
+static void leave_index(iron__mds_index *index) {
+    if (!index || --index->users > 0)
         return;
     iron__json_destroy(iron__allocator_default(), index->root);
     free(index->names);
@@ -104,23 +104,22 @@ static void destroy_index(iron__mds_index *index) {
 }
 
 /* False: the file is not there, or is not a file; opening it then says which. */
-static bool read_version(const char *path, file_version *out) {
+static bool read_version(const char *path, file_version *out, bool *is_settled) {
     iron__input_identity identity;
-    struct timespec now;
     struct stat info;
 
-    *out = (file_version){.is_settled = false};
-    if (iron__path_is_remote(path)) {
+    *is_settled = iron__path_is_remote(path);
+    if (*is_settled) {
         if (iron__input_identify(path, &identity, NULL) != IRON_OK)
             return false;
-        *out = (file_version){identity.device, identity.inode, identity.bytes, {0, 0}, true};
+        *out = (file_version){{identity.device, identity.inode, identity.bytes}};
         return true;
     }
     if (stat(path, &info) != 0)
         return false;
-    clock_gettime(CLOCK_REALTIME, &now);
-    *out = (file_version){info.st_dev, info.st_ino, (uint64_t)info.st_size, info.st_mtim,
-                          now.tv_sec - info.st_mtim.tv_sec > SETTLED_SECONDS};
+    *is_settled = time(NULL) - info.st_mtim.tv_sec > SETTLED_SECONDS;
+    *out = (file_version){{info.st_dev, info.st_ino, (uint64_t)info.st_size,
+                           (uint64_t)info.st_mtim.tv_sec, (uint64_t)info.st_mtim.tv_nsec}};
     return true;
 }
 
@@ -158,89 +157,73 @@ static iron_status parse_index(iron__mds_index *index, const char *text, size_t 
 }
 
 static iron_status read_index(const char *path, iron__mds_index **out, iron_error *err) {
-    iron__mds_index *index = calloc(1, sizeof *index);
+    bool is_remote = iron__path_is_remote(path), is_there = false;
     iron__sidecar file = {.file = {.fd = -1}};
-    bool is_there = false;
+    iron__mds_index *index;
     char *text = NULL;
     iron_status status;
 
     *out = NULL;
-    if (!index || !(index->path = strdup(path))) {
-        status = iron__no_memory(err, "an index");
-        goto done;
-    }
+    IRON_TRY(IRON_NEW(&index, 1, "an index", err));
+    index->users = 1; /* the cache */
+    index->path = strdup(path);
     /* before it is read: a change after this shows. A remote object stays the version that was
      * opened. */
-    if (!iron__path_is_remote(path))
-        read_version(path, &index->version);
-    status = iron__sidecar_open(strdup(path), &file, &is_there, err);
-    if (status != IRON_OK || !is_there)
-        goto done;
-    if (iron__path_is_remote(path))
-        read_version(path, &index->version);
-    status = iron__sidecar_text(&file, IRON_JSON_BYTES_MAX, &text, err);
-    if (status == IRON_OK)
-        status = parse_index(index, text, (size_t)file.bytes, err);
-    if (status == IRON_OK) {
-        *out = index;
-        index = NULL;
+    if (!is_remote)
+        read_version(path, &index->version, &index->is_settled);
+    status = index->path ? iron__sidecar_open(strdup(path), &file, &is_there, err)
+                         : iron__no_memory(err, "an index");
+    if (status == IRON_OK && is_there) {
+        if (is_remote)
+            read_version(path, &index->version, &index->is_settled);
+        status = iron__sidecar_text(&file, IRON_JSON_BYTES_MAX, &text, err);
+        if (status == IRON_OK)
+            status = parse_index(index, text, (size_t)file.bytes, err);
     }
-
-done:
     free(text);
     iron__sidecar_close(&file);
-    destroy_index(index);
+    if (status == IRON_OK && is_there)
+        *out = index;
+    else
+        leave_index(index);
     return status;
 }
 
 iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron_error *err) {
     char *path = iron__folder_join(folder, "index.json");
-    iron__mds_index *before = NULL;
     iron_status status = IRON_OK;
+    iron__mds_index *index;
     file_version now;
+    bool is_settled;
 
     *out = NULL;
     if (!path)
         return iron__no_memory(err, "a file name");
     pthread_mutex_lock(&cache.mutex);
-    if (cache.last && strcmp(cache.last->path, path) == 0 && read_version(path, &now)) {
-        const file_version *v = &cache.last->version;
-
-        if (v->is_settled && v->device == now.device && v->inode == now.inode &&
-            v->bytes == now.bytes && v->changed.tv_sec == now.changed.tv_sec &&
-            v->changed.tv_nsec == now.changed.tv_nsec) {
-            *out = cache.last;
-            (*out)->users++;
+    index = cache.last;
+    if (!index || strcmp(index->path, path) != 0 || !index->is_settled ||
+        !read_version(path, &now, &is_settled) || memcmp(&now, &index->version, sizeof now) != 0) {
+        status = read_index(path, &index, err);
+        if (index) {
+            leave_index(cache.last);
+            cache.last = index;
         }
     }
+    if (index && index->fault.status != IRON_OK) {
+        status = iron__fail_again(err, &index->fault);
+    } else if (index) {
+        index->users++;
+        *out = index;
+    }
     pthread_mutex_unlock(&cache.mutex);
-    if (!*out && (status = read_index(path, out, err)) == IRON_OK && *out) {
-        pthread_mutex_lock(&cache.mutex);
-        before = cache.last;
-        cache.last = *out;
-        (*out)->users = 2; /* the cache and the caller */
-        pthread_mutex_unlock(&cache.mutex);
-        iron__mds_index_close(before);
-    }
     free(path);
-    if (*out && (*out)->fault.status != IRON_OK) {
-        status = iron__fail_again(err, &(*out)->fault);
-        iron__mds_index_close(*out);
-        *out = NULL;
-    }
     return status;
 }
 
 void iron__mds_index_close(iron__mds_index *index) {
-    bool is_last;
-
-    if (!index)
-        return;
     pthread_mutex_lock(&cache.mutex);
-    is_last = --index->users == 0;
+    leave_index(index);
     pthread_mutex_unlock(&cache.mutex);
-    if (is_last)
-        destroy_index(index);
 }
 
 const iron__json *iron__mds_index_shards(const iron__mds_index *index) { return index->shards; }
@@ -281,34 +264,23 @@ typedef struct shard_bytes {
     const iron__input *file;
     const unsigned char *memory; /* NULL: in the file */
     uint64_t count;
-    unsigned char *window;
-    uint64_t at;
-    size_t held;
+    iron__window window;
 } shard_bytes;
 
 /* Gives bytes at ... at+want-1, which are in the shard and at most WINDOW_BYTES, until the next
  * call. */
 static iron_status look(shard_bytes *b, uint64_t at, size_t want, const unsigned char **out,
                         iron_error *err) {
-    size_t some = WINDOW_BYTES;
+    const iron__window *w = &b->window;
+    bool is_far = w->block.bytes > 0 && (at < w->at || at - w->at > 2 * WINDOW_BYTES);
 
     if (b->memory) {
         *out = b->memory + at;
         return IRON_OK;
     }
-    if (!b->window || at < b->at || at + want > b->at + b->held) {
-        if (!b->window && !(b->window = malloc(WINDOW_BYTES)))
-            return iron__no_memory(err, b->name);
-        if (b->held > 0 && (at < b->at || at - b->at > 2 * WINDOW_BYTES) && want < GLANCE_BYTES)
-            some = GLANCE_BYTES;
-        some = b->count - at < some ? (size_t)(b->count - at) : some;
-        b->held = 0;
-        IRON_TRY(iron__input_read_at(b->file, at, b->window, some, err));
-        b->at = at;
-        b->held = some;
-    }
-    *out = b->window + (at - b->at);
-    return IRON_OK;
+    return iron__window_get(&b->window, b->file, at, want,
+                            iron__min_size(is_far ? GLANCE_BYTES : WINDOW_BYTES, b->count - at),
+                            out, err);
 }
 
 /* Names. */
@@ -386,12 +358,10 @@ static bool recognise(const iron__candidate *c) {
 /* Columns. */
 
 static bool parse_stored(const char *name, size_t length, iron__stored *out) {
-    for (iron__stored k = IRON_STORED_U8; k <= IRON_STORED_I64; k++)
-        if (strlen(iron__stored_name(k)) == length &&
-            memcmp(iron__stored_name(k), name, length) == 0) {
-            *out = k;
+    for (*out = IRON_STORED_U8; *out <= IRON_STORED_I64; ++*out)
+        if (strlen(iron__stored_name(*out)) == length &&
+            memcmp(iron__stored_name(*out), name, length) == 0)
             return true;
-        }
     return false;
 }
 
@@ -529,13 +499,9 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
                  "%.100s: index.json has %zu column_names, expected 1 to %u, and as many "
                  "column_encodings and column_sizes",
                  c->name, count, COLUMNS_MAX);
-    columns = calloc(count, sizeof *columns);
-    s->sizes = calloc(count, sizeof *s->sizes);
     s->column_count = count;
-    if (!columns || !s->sizes) {
-        free(columns);
-        return iron__no_memory(err, c->name);
-    }
+    IRON_TRY(IRON_NEW(&s->sizes, count, c->name, err));
+    IRON_TRY(IRON_NEW(&columns, count, c->name, err));
     status = read_columns(c, entry, s, columns, err);
     if (status == IRON_OK)
         status = iron__format_choose(c, columns, count, &s->token_column, column, err);
@@ -609,11 +575,9 @@ static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, 
 
 /* The types of arrays that begin with theirs: 8, 16, 32 and 64 are unsigned, one more is signed. */
 static bool stored_of_code(unsigned code, iron__stored *out) {
-    for (iron__stored k = IRON_STORED_U8; k <= IRON_STORED_I64; k++)
-        if (code == 8 * iron__stored_bytes(k) + (k >= IRON_STORED_I8)) {
-            *out = k;
+    for (*out = IRON_STORED_U8; *out <= IRON_STORED_I64; ++*out)
+        if (code == 8 * iron__stored_bytes(*out) + (*out >= IRON_STORED_I8))
             return true;
-        }
     return false;
 }
 
@@ -713,7 +677,7 @@ static iron_status scan(iron__table *t, shard *s, shard_bytes *offsets, shard_by
                  "%.100s at byte %" PRIu64 ": the last sample ends at byte %" PRIu64
                  ", but the shard has %" PRIu64 " bytes",
                  offsets->name, head - 4, last, offsets->count);
-    offsets->held = 0; /* the offsets follow in order */
+    offsets->window.block.bytes = 0; /* the offsets follow in order */
     IRON_TRY(read_offset(s, offsets, 0, &first, err));
     begin = first;
     if (s->samples > 0)
@@ -816,25 +780,19 @@ static iron_status decode_samples(const iron__table *t, size_t index, bool wants
     return done == tokens ? IRON_OK : changed(samples->name, err);
 }
 
-/* Reads and decompresses a whole shard; the caller frees *out. */
+/* Reads and decompresses a whole shard; the caller frees *out, also on failure. */
 static iron_status decompress(const shard *s, const iron__input *in, const char *name,
                               unsigned char **out, iron_error *err) {
-    unsigned char *from = malloc((size_t)s->file_bytes + 1);
+    size_t bytes = (size_t)s->file_bytes;
+    unsigned char *from = malloc(bytes + 1);
     iron_status status;
 
     *out = malloc((size_t)s->bytes + 1);
-    if (!from || !*out)
-        status = iron__no_memory(err, name);
-    else
-        status = iron__input_read_at(in, 0, from, (size_t)s->file_bytes, err);
+    status =
+        from && *out ? iron__input_read_at(in, 0, from, bytes, err) : iron__no_memory(err, name);
     if (status == IRON_OK)
-        status = iron__codec_decompress(s->codec, name, from, (size_t)s->file_bytes, *out,
-                                        (size_t)s->bytes, err);
+        status = iron__codec_decompress(s->codec, name, from, bytes, *out, (size_t)s->bytes, err);
     free(from);
-    if (status != IRON_OK) {
-        free(*out);
-        *out = NULL;
-    }
     return status;
 }
 
@@ -852,8 +810,8 @@ static iron_status decode(const iron__table *t, const iron__input *in, size_t in
     offsets.memory = samples.memory = memory;
     if (status == IRON_OK)
         status = decode_samples(t, index, wants_tokens, &offsets, &samples, out, err);
-    free(offsets.window);
-    free(samples.window);
+    iron__block_clear(&offsets.window.block);
+    iron__block_clear(&samples.window.block);
     free(memory);
     return status;
 }
@@ -869,29 +827,6 @@ static const iron__table_kind mds_kind = {decode, destroy, NULL};
 
 /* Checksums. */
 
-typedef struct checksum {
-    const char *name, *expected;
-    iron__checksum *sum; /* NULL: cannot be computed here */
-} checksum;
-
-/* What cannot be computed here is not checked, but not silently. */
-static iron_status start_checksum(const iron__candidate *c, const iron__json *hash, checksum *out,
-                                  char why[240], iron_error *err) {
-    iron_error fault = {0};
-    iron_status status;
-
-    *out = (checksum){hash->name, iron__json_get_text(hash), NULL};
-    IRON_FAIL_IF(!out->expected, err, IRON_E_FORMAT,
-                 "%.100s: index.json has a hash %.40s that is not a text", c->name, hash->name);
-    status = iron__checksum_create(hash->name, &out->sum, &fault);
-    if (status == IRON_E_UNSUPPORTED) {
-        snprintf(why, 240, "its %.40s is not checked: %.150s", hash->name,
-                 iron__checksum_is_known(hash->name) ? fault.text : "iron does not know this hash");
-        return IRON_OK;
-    }
-    return status == IRON_OK ? IRON_OK : iron__fail_again(err, &fault);
-}
-
 /* Once for each file. */
 static void warn(const iron__candidate *c, const char *text, bool *has_warned) {
     if (*has_warned)
@@ -903,29 +838,18 @@ static void warn(const iron__candidate *c, const char *text, bool *has_warned) {
                          &(iron_warning){IRON_WARNING_UNCHECKED, c->name, text});
 }
 
-static iron_status run_checksums(checksum *sums, size_t count, shard_bytes *b, iron_error *err) {
+static iron_status run_checksums(iron__checksum *const *sums, size_t count, shard_bytes *b,
+                                 iron_error *err) {
     for (uint64_t at = 0; at < b->count;) {
-        size_t some = b->count - at < WINDOW_BYTES ? (size_t)(b->count - at) : WINDOW_BYTES;
+        size_t some = iron__min_size(WINDOW_BYTES, b->count - at);
         const unsigned char *data;
 
         IRON_TRY(look(b, at, some, &data, err));
         for (size_t k = 0; k < count; k++)
-            IRON_TRY(iron__checksum_update(sums[k].sum, data, some, err));
+            if (sums[k])
+                IRON_TRY(iron__checksum_update(sums[k], data, some, err));
         at += some;
     }
-    return IRON_OK;
-}
-
-static iron_status compare_checksum(const iron__candidate *c, const checksum *sum, const char *what,
-                                    iron_error *err) {
-    char hex[IRON_CHECKSUM_HEX_MAX + 1];
-
-    IRON_TRY(iron__checksum_final(sum->sum, hex, err));
-    IRON_FAIL_IF(strcasecmp(hex, sum->expected) != 0, err, IRON_E_FORMAT,
-                 "%.90s: the %s of %s is %.16s..., but index.json says %.16s...; it is damaged, or "
-                 "is not the shard that was indexed",
-                 c->name, sum->name, what, hex, sum->expected);
-    iron__format_reason(c, "%s of %s agrees with index.json", sum->name, what);
     return IRON_OK;
 }
 
@@ -933,27 +857,48 @@ static iron_status compare_checksum(const iron__candidate *c, const checksum *su
 static iron_status check_hashes(const iron__candidate *c, const iron__json *file, shard_bytes *b,
                                 const char *what, bool *has_warned, iron_error *err) {
     const iron__json *hashes = iron__json_member(file, "hashes");
-    checksum sums[HASHES_MAX];
+    size_t count = hashes && hashes->kind == IRON_JSON_OBJECT ? hashes->count : 0, known = 0;
+    iron__checksum *sums[HASHES_MAX] = {NULL};
+    char why[240] = "", hex[IRON_CHECKSUM_HEX_MAX + 1];
     iron_status status = IRON_OK;
-    char why[240] = "";
-    size_t count = 0, some;
 
-    some = hashes && hashes->kind == IRON_JSON_OBJECT ? hashes->count : 0;
-    IRON_FAIL_IF(some > HASHES_MAX, err, IRON_E_FORMAT,
-                 "%.100s: index.json has %zu hashes of it, expected at most %u", c->name, some,
+    IRON_FAIL_IF(count > HASHES_MAX, err, IRON_E_FORMAT,
+                 "%.100s: index.json has %zu hashes of it, expected at most %u", c->name, count,
                  HASHES_MAX);
-    for (size_t k = 0; k < some && status == IRON_OK; k++) {
-        status = start_checksum(c, &hashes->items[k], &sums[count], why, err);
-        count += status == IRON_OK && sums[count].sum;
+    for (size_t k = 0; k < count && status == IRON_OK; k++) {
+        const char *name = hashes->items[k].name;
+        iron_error fault = {0};
+
+        if (!iron__json_get_text(&hashes->items[k]))
+            status =
+                iron__fail(err, IRON_E_FORMAT, 0,
+                           "%.100s: index.json has a hash %.40s that is not a text", c->name, name);
+        else if (iron__checksum_create(name, &sums[k], &fault) == IRON_OK)
+            known++;
+        else if (fault.status != IRON_E_UNSUPPORTED)
+            status = iron__fail_again(err, &fault);
+        else /* what cannot be computed here is not checked, but not silently */
+            snprintf(why, sizeof why, "its %.40s is not checked: %.150s", name,
+                     iron__checksum_is_known(name) ? fault.text : "iron does not know this hash");
     }
     if (why[0])
         warn(c, why, has_warned);
-    if (status == IRON_OK && count > 0)
+    if (status == IRON_OK && known > 0)
         status = run_checksums(sums, count, b, err);
     for (size_t k = 0; k < count; k++) {
-        if (status == IRON_OK)
-            status = compare_checksum(c, &sums[k], what, err);
-        iron__checksum_destroy(sums[k].sum);
+        const char *name = hashes->items[k].name,
+                   *expected = iron__json_get_text(&hashes->items[k]);
+
+        if (status == IRON_OK && sums[k])
+            status = iron__checksum_final(sums[k], hex, err);
+        if (status == IRON_OK && sums[k] && strcasecmp(hex, expected) != 0)
+            status = iron__fail(err, IRON_E_FORMAT, 0,
+                                "%.90s: the %s of %s is %.16s..., but index.json says %.16s...; it "
+                                "is damaged, or is not the shard that was indexed",
+                                c->name, name, what, hex, expected);
+        else if (status == IRON_OK && sums[k])
+            iron__format_reason(c, "%s of %s agrees with index.json", name, what);
+        iron__checksum_destroy(sums[k]);
     }
     return status;
 }
@@ -979,11 +924,20 @@ static iron_status check_content(const iron__candidate *c, const iron__json *raw
     }
     if (status == IRON_OK)
         status = scan(t, s, &offsets, &samples, err);
-    free(stored.window);
-    free(offsets.window);
-    free(samples.window);
+    iron__block_clear(&stored.window.block);
+    iron__block_clear(&offsets.window.block);
+    iron__block_clear(&samples.window.block);
     free(memory);
     return status;
+}
+
+/* A number that the index gives for a shard. */
+static iron_status get_number(const iron__candidate *c, const iron__json *object,
+                              const char *member, uint64_t most, const char *what, uint64_t *out,
+                              iron_error *err) {
+    IRON_FAIL_IF(!iron__json_get_whole(iron__json_member(object, member), most, out), err,
+                 IRON_E_FORMAT, "%.100s: index.json does not give its %s", c->name, what);
+    return IRON_OK;
 }
 
 static iron_status examine_entry(const iron__candidate *c, const iron__json *entry, iron__table *t,
@@ -1006,13 +960,11 @@ static iron_status examine_entry(const iron__candidate *c, const iron__json *ent
     IRON_FAIL_IF(strcmp(format, "mds") != 0, err, IRON_E_UNSUPPORTED,
                  "%.100s is a shard of Streaming's format '%.20s'; only mds is read", c->name,
                  format);
-    IRON_FAIL_IF(!iron__json_get_whole(iron__json_member(entry, "version"), UINT32_MAX, &version),
-                 err, IRON_E_FORMAT, "%.100s: index.json does not give its version", c->name);
+    IRON_TRY(get_number(c, entry, "version", UINT32_MAX, "version", &version, err));
     IRON_FAIL_IF(version != 2, err, IRON_E_UNSUPPORTED,
                  "%.100s: index.json says MDS version %" PRIu64 ", expected 2", c->name, version);
-    IRON_FAIL_IF(
-        !iron__json_get_whole(iron__json_member(entry, "samples"), UINT32_MAX - 2, &s->samples),
-        err, IRON_E_FORMAT, "%.100s: index.json does not give its number of samples", c->name);
+    IRON_TRY(
+        get_number(c, entry, "samples", UINT32_MAX - 2, "number of samples", &s->samples, err));
     if (!raw_name || strcmp(base_name(raw_name), base_name(c->file->path)) != 0) {
         file = iron__json_member(entry, "zip_data");
         for (size_t k = 0; k < sizeof codecs / sizeof codecs[0]; k++)
@@ -1029,10 +981,8 @@ static iron_status examine_entry(const iron__candidate *c, const iron__json *ent
     IRON_TRY(choose_column(c, entry, s, &t->column, err));
     /* the sizes of the file and of the shard must be those of the index */
     s->file_bytes = c->file->bytes;
-    IRON_FAIL_IF(
-        !iron__json_get_whole(iron__json_member(file, "bytes"), (uint64_t)1 << 53, &expected) ||
-            !iron__json_get_whole(iron__json_member(raw, "bytes"), (uint64_t)1 << 53, &s->bytes),
-        err, IRON_E_FORMAT, "%.100s: index.json does not give its size", c->name);
+    IRON_TRY(get_number(c, file, "bytes", (uint64_t)1 << 53, "size", &expected, err));
+    IRON_TRY(get_number(c, raw, "bytes", (uint64_t)1 << 53, "size", &s->bytes, err));
     IRON_FAIL_IF(expected != s->file_bytes, err, IRON_E_FORMAT,
                  "%.100s has %" PRIu64 " bytes, but index.json says %" PRIu64 "; %s", c->name,
                  s->file_bytes, expected,
