@@ -50,10 +50,7 @@ void iron__format_layout_clear(iron__format_layout *layout) {
     iron__frames_close(layout->frames);
     iron__table_destroy(layout->table);
     iron__table_destroy(layout->stream);
-    layout->shape = NULL;
-    layout->frames = NULL;
-    layout->table = NULL;
-    layout->stream = NULL;
+    *layout = (iron__format_layout){.format = NULL};
 }
 
 iron_status iron__format_choose(const iron__candidate *c, const iron__table_column *columns,
@@ -191,14 +188,12 @@ static iron_status go_inside(iron__candidate *c, iron__format_layout *layout, ir
         if (status == IRON_OK)
             status = iron__frames_open_any(&stored, c->codec, &layout->frames, err);
         iron__input_close(&stored);
+        IRON_TRY(status);
     }
-    if (status == IRON_OK)
-        status = iron__frames_add_cache(layout->frames, err);
-    if (status == IRON_OK) {
-        iron__input_use_frames(c->file, layout->frames);
-        layout->bytes = c->file->bytes;
-    }
-    return status;
+    IRON_TRY(iron__frames_add_cache(layout->frames, err));
+    iron__input_use_frames(c->file, layout->frames);
+    layout->bytes = c->file->bytes;
+    return IRON_OK;
 }
 
 /* Tables in a compressed file are read in order, unless that is not enough for the caller or not
@@ -208,20 +203,20 @@ static iron_status examine_table(iron__candidate *c, iron__format_layout *layout
     bool can_go = c->codec != IRON_CODEC_NONE && c->stored_bytes != IRON_COUNT_UNKNOWN;
     iron_status status;
 
-    if (can_go && c->wants_seekable)
-        IRON_TRY(go_inside(c, layout, err));
-    status = format->examine(c, layout, err);
-    if (status != IRON_E_UNSUPPORTED || !can_go || c->wants_seekable)
-        return status;
-    iron__table_destroy(layout->stream);
-    layout->stream = NULL;
+    if (!can_go || !c->wants_seekable) {
+        status = format->examine(c, layout, err);
+        if (status != IRON_E_UNSUPPORTED || !can_go)
+            return status;
+        iron__table_destroy(layout->stream);
+        layout->stream = NULL;
+    }
     IRON_TRY(go_inside(c, layout, err));
     return format->examine(c, layout, err);
 }
 
 iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
                                  iron__format_layout *layout, iron_error *err) {
-    bool is_forced = forced != NULL, is_beside = !iron__input_is_pipe(c->file);
+    bool is_forced = forced != NULL, is_pipe = iron__input_is_pipe(c->file);
     const iron__container *found = NULL;
 
     *layout = (iron__format_layout){
@@ -232,12 +227,9 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
         found = iron__container_find(c);
     if (found && found->codec != IRON_CODEC_NONE)
         IRON_TRY(iron__candidate_decompress(c, found->codec, layout, err));
-    if (!forced) {
-        if (is_beside)
-            IRON_TRY(iron__sidecar_refuse(c->file->path, err));
-        forced = iron__format_recognise(c);
-    }
-    layout->format = forced;
+    if (!forced && !is_pipe)
+        IRON_TRY(iron__sidecar_refuse(c->file->path, err));
+    layout->format = forced = forced ? forced : iron__format_recognise(c);
     if (forced == &iron__format_raw) {
         /* refuses what is recognisably something else, unless the user insists on raw, and warns if
          * the values contradict the dtype */

@@ -24,6 +24,7 @@
 #include "core/fail.h"
 #include "core/hash.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "formats/format.h"
 #include "io/remote.h"
 
@@ -32,13 +33,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Rows that begin in what was read of a source in order. */
-typedef struct noted_starts {
-    bool is_wanted;
-    size_t block;       /* of the current file's table: the first whose rows were not noted yet */
-    iron__block places; /* positions in the stream */
-} noted_starts;
 
 struct iron_source {
     iron_dtype dtype;            /* of all files; NONE only while the source is being opened */
@@ -67,7 +61,11 @@ struct iron_source {
     iron__input file;  /* the current file; opened when it is first read */
     iron__block batch; /* of a table that is read in order: decoded tokens */
     size_t batch_used; /* bytes of it that were read */
-    noted_starts starts;
+
+    /* rows that begin in what was read in order */
+    bool notes_starts;
+    size_t noted;       /* blocks of the current file's table whose rows were noted */
+    iron__block starts; /* positions in the stream */
 };
 
 /* Examines an open file and checks that its dtype is the one of the source. */
@@ -123,12 +121,14 @@ static iron_status examine_file(iron_source *s, size_t index, iron_error *err) {
     return status;
 }
 
-/* Opens a regular file to read its tokens in any order. */
+/* Opens a file to read its tokens: of a regular file, in any order. */
 static iron_status open_again(const iron_source *s, size_t index, iron__input *in,
                               iron_error *err) {
-    *in = (iron__input){.path = s->files.paths[index], .fd = -1};
-    in->start = iron__path_is_stdin(in->path) ? s->stdin_start : 0;
-    in->bytes = s->identities[index].bytes - in->start;
+    *in = (iron__input){.path = s->files.paths[index], .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
+    if (s->identities[index].kind == IRON_INPUT_REGULAR) {
+        in->start = iron__path_is_stdin(in->path) ? s->stdin_start : 0;
+        in->bytes = s->identities[index].bytes - in->start;
+    }
     IRON_TRY(iron__input_open(in, err));
     iron__layout_use_frames(&s->layouts[index], in);
     return IRON_OK;
@@ -184,20 +184,9 @@ iron_status iron__source_options_check(const iron_source_options *o, iron_error 
     return IRON_OK;
 }
 
-/* Computed once: while a source is read, the reader fills in the layouts of pipes. */
-static bool is_seekable(const iron_source *s) {
-    uint64_t bytes = 0;
-
-    for (size_t k = 0; k < s->files.count; k++)
-        if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN || iron__path_is_stdin(s->files.paths[k]) ||
-            __builtin_add_overflow(bytes, s->layouts[k].bytes, &bytes))
-            return false;
-    return true;
-}
-
 static iron_status open_files(iron_source *s, const iron_source_options *o, iron_error *err) {
+    uint64_t count = 0, bytes = 0;
     size_t stdins = 0;
-    uint64_t count = 0;
 
     IRON_TRY(iron__format_find(o->format, &s->forced, err));
     s->given = o->dtype;
@@ -209,25 +198,24 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     if (o->column && !(s->column = strdup(o->column)))
         return iron__no_memory(err, "an input");
     IRON_TRY(iron__file_list_fill(&s->files, o, err));
-    s->layouts = calloc(s->files.count + 1, sizeof *s->layouts);
-    s->identities = calloc(s->files.count + 1, sizeof *s->identities);
-    if (!s->layouts || !s->identities)
-        return iron__no_memory(err, "a list of files");
+    IRON_TRY(IRON_NEW(&s->layouts, s->files.count, "a list of files", err));
+    IRON_TRY(IRON_NEW(&s->identities, s->files.count, "a list of files", err));
+    IRON_TRY(IRON_NEW(&s->bases, s->files.count, "a list of files", err));
+    s->is_seekable = true;
     for (size_t k = 0; k < s->files.count; k++) {
+        const iron__format_layout *l = &s->layouts[k];
+
         stdins += iron__path_is_stdin(s->files.paths[k]);
         IRON_FAIL_IF(stdins > 1, err, IRON_E_ARG,
                      "standard input (-) is named twice; name it once");
         IRON_TRY(examine_file(s, k, err));
-        if (s->layouts[k].bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
+        if (l->bytes == IRON_COUNT_UNKNOWN) /* a pipe's header is not read yet */
             s->tokens = IRON_COUNT_UNKNOWN;
         else if (s->tokens != IRON_COUNT_UNKNOWN)
-            s->tokens += s->layouts[k].tokens;
-    }
-    /* the blocks of all files */
-    IRON_TRY(IRON_NEW(&s->bases, s->files.count + 1, "a list of files", err));
-    for (size_t k = 0; k < s->files.count; k++) {
-        const iron__format_layout *l = &s->layouts[k];
-
+            s->tokens += l->tokens;
+        if (l->bytes == IRON_COUNT_UNKNOWN || iron__path_is_stdin(s->files.paths[k]) ||
+            __builtin_add_overflow(bytes, l->bytes, &bytes))
+            s->is_seekable = false;
         s->bases[k] = count;
         if (l->table)
             count += l->table->block_count;
@@ -236,13 +224,11 @@ static iron_status open_files(iron_source *s, const iron_source_options *o, iron
     }
     s->owner = (iron__blocks_owner){count, fill_block, block_size, s};
     IRON_TRY(count > 0 ? iron__blocks_create(iron__cpu_threads(), &s->cache, err) : IRON_OK);
-    s->is_seekable = is_seekable(s);
     if (s->dtype != IRON_DTYPE_NONE)
         return IRON_OK;
     /* No file gave the dtype, so the first one is a pipe: examine it now. It stays open, because
      * the bytes that were read cannot be read again. */
-    s->file = (iron__input){.path = s->files.paths[0], .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
-    IRON_TRY(iron__input_open(&s->file, err));
+    IRON_TRY(open_again(s, 0, &s->file, err));
     return examine_open(s, 0, &s->file, err);
 }
 
@@ -270,7 +256,7 @@ void iron_source_close(iron_source *source) {
     iron__blocks_destroy(source->cache);
     free(source->bases);
     iron__block_clear(&source->batch);
-    iron__block_clear(&source->starts.places);
+    iron__block_clear(&source->starts);
     for (size_t k = 0; source->layouts && k < source->files.count; k++)
         iron__format_layout_clear(&source->layouts[k]);
     iron__file_list_clear(&source->files);
@@ -362,7 +348,7 @@ static void go_to(iron_source *s, size_t index, uint64_t done) {
     s->file.path = NULL;
     s->current = index;
     s->done = done;
-    s->starts.block = 0;
+    s->noted = 0;
 }
 
 void iron__source_seek(iron_source *source, uint64_t position) {
@@ -378,16 +364,10 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
     const char *path = s->files.paths[s->current];
     bool is_pipe = l->bytes == IRON_COUNT_UNKNOWN;
 
-    if (s->file.path) {
-        s->file.stop = stop;
+    s->file.stop = stop;
+    if (s->file.path)
         return IRON_OK;
-    }
-    if (s->identities[s->current].kind == IRON_INPUT_REGULAR) {
-        IRON_TRY(open_again(s, s->current, &s->file, err));
-    } else {
-        s->file = (iron__input){.path = path, .bytes = IRON_COUNT_UNKNOWN, .fd = -1};
-        IRON_TRY(iron__input_open(&s->file, err));
-    }
+    IRON_TRY(open_again(s, s->current, &s->file, err));
     s->file.stop = stop;
     if (is_pipe)
         return examine_open(s, s->current, &s->file, err);
@@ -404,20 +384,19 @@ static iron_status open_current(iron_source *s, const atomic_bool *stop, iron_er
  * token `end`; at the end of the file, of all that are left. */
 static iron_status note_blocks(iron_source *s, uint64_t end, iron_error *err) {
     const iron__table *table = s->layouts[s->current].table;
-    noted_starts *starts = &s->starts;
+    iron__block *starts = &s->starts;
     uint64_t base;
 
-    if (!starts->is_wanted || !table || s->layouts[s->current].shape)
+    if (!s->notes_starts || !table || s->layouts[s->current].shape)
         return IRON_OK;
     end = end == table->tokens ? UINT64_MAX : end;
     base = iron__source_position(s) - s->done / iron_dtype_bytes(s->dtype);
-    for (; starts->block < table->block_count && table->blocks[starts->block].first < end;
-         starts->block++) {
-        size_t k = starts->places.place_count;
+    for (; s->noted < table->block_count && table->blocks[s->noted].first < end; s->noted++) {
+        size_t k = starts->place_count;
 
-        IRON_TRY(iron__table_row_starts(table, &s->file, starts->block, &starts->places, err));
-        for (; k < starts->places.place_count; k++)
-            starts->places.places[k] += base;
+        IRON_TRY(iron__table_row_starts(table, &s->file, s->noted, starts, err));
+        for (; k < starts->place_count; k++)
+            starts->places[k] += base;
     }
     return IRON_OK;
 }
@@ -432,9 +411,8 @@ static iron_status finish_current(iron_source *s, bool has_ended, iron_error *er
 
     IRON_TRY(has_ended ? iron__input_check_end(&s->file, err) : IRON_OK);
     /* a file without tokens was never opened: all of its rows are empty */
-    for (uint64_t k = 0; s->starts.is_wanted && l->tokens == 0 && l->table && k < l->table->rows;
-         k++)
-        IRON_TRY(iron__block_add_place(&s->starts.places, iron__source_position(s), err));
+    for (uint64_t k = 0; s->notes_starts && l->tokens == 0 && l->table && k < l->table->rows; k++)
+        IRON_TRY(iron__block_add_place(&s->starts, iron__source_position(s), err));
     if (l->bytes == IRON_COUNT_UNKNOWN) { /* a pipe */
         /* not twice: on a terminal the user would have to type a second end-of-file */
         if (!has_ended)
@@ -458,15 +436,6 @@ static iron_status finish_current(iron_source *s, bool has_ended, iron_error *er
     }
     go_to(s, s->current + 1, 0);
     return IRON_OK;
-}
-
-/* Bytes of tokens left in the current file; no limit for a pipe of unknown length. */
-static uint64_t bytes_left(const iron_source *s) {
-    uint64_t tokens = s->layouts[s->current].tokens;
-
-    if (tokens == IRON_COUNT_UNKNOWN)
-        return UINT64_MAX;
-    return tokens * iron_dtype_bytes(s->dtype) - s->done;
 }
 
 void iron__swap_bytes(unsigned char *tokens, size_t count, size_t width) {
@@ -551,9 +520,9 @@ static iron_status read_batches(iron_source *s, char *to, size_t want, size_t *g
             break;
         s->batch.bytes = s->batch.place_count = s->batch_used = 0;
         IRON_TRY(stream->kind->next(stream, &s->file, &s->batch, &has_ended, err));
-        for (size_t k = 0; s->starts.is_wanted && k < s->batch.place_count; k++)
-            IRON_TRY(iron__block_add_place(&s->starts.places,
-                                           first + *got / width + s->batch.places[k], err));
+        for (size_t k = 0; s->notes_starts && k < s->batch.place_count; k++)
+            IRON_TRY(
+                iron__block_add_place(&s->starts, first + *got / width + s->batch.places[k], err));
     }
     return IRON_OK;
 }
@@ -578,10 +547,10 @@ static iron_status read_tokens(iron_source *s, void *to, size_t want, size_t *go
     return IRON_OK;
 }
 
-void iron__source_note_starts(iron_source *source) { source->starts.is_wanted = true; }
+void iron__source_note_starts(iron_source *source) { source->notes_starts = true; }
 
 iron_status iron__source_take_starts(iron_source *source, iron__block *places, iron_error *err) {
-    iron__block *from = &source->starts.places;
+    iron__block *from = &source->starts;
 
     for (size_t k = 0; k < from->place_count; k++)
         IRON_TRY(iron__block_add_place(places, from->places[k], err));
@@ -592,18 +561,20 @@ iron_status iron__source_take_starts(iron_source *source, iron__block *places, i
 iron_status iron__source_read(iron_source *source, void *tokens, size_t capacity, size_t *count,
                               const atomic_bool *stop, iron_error *err) {
     size_t width = iron_dtype_bytes(source->dtype);
-    size_t wanted = capacity * width, filled = 0;
+    size_t wanted = capacity * width, filled = 0, want, got;
+    const iron__format_layout *l;
+    uint64_t left;
 
     *count = 0;
     while (filled < wanted && source->current < source->files.count) {
-        size_t want = wanted - filled, got = 0;
-        uint64_t left;
-
+        l = &source->layouts[source->current];
+        got = 0;
         /* empty files are never opened, unless they must be read to know that they end */
-        if (bytes_left(source) > 0 || source->layouts[source->current].bytes == IRON_COUNT_UNKNOWN)
+        if (l->tokens * width > source->done || l->bytes == IRON_COUNT_UNKNOWN)
             IRON_TRY(open_current(source, stop, err));
-        left = bytes_left(source);
-        want = want < left ? want : (size_t)left;
+        /* opening a pipe may have told how many there are */
+        left = l->tokens == IRON_COUNT_UNKNOWN ? UINT64_MAX : l->tokens * width - source->done;
+        want = iron__min_size(wanted - filled, left);
         if (want > 0)
             IRON_TRY(read_tokens(source, (char *)tokens + filled, want, &got, err));
         filled += got;
