@@ -2,8 +2,8 @@
 /*
  * documents.c: the documents of a token file: as the index beside it says (Megatron's P.idx and
  * datatrove's X.ds.index), or the rows of a table. Opening the tokens has checked the whole index
- * (megatron.c and ds.c describe the files); here it is read again. The rows of a table are found
- * block by block.
+ * (indexed.c describes the files); here it is read again. The rows of a table are found block by
+ * block.
  *
  * The first document begins with the file's first token, the others where the one before ends.
  */
@@ -16,10 +16,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-
-#define MEGATRON_SEQUENCES_AT 18u
-#define MEGATRON_ENTRIES_AT   26u
-#define MEGATRON_LENGTHS_AT   34u
 
 /* The rows of a table, read one block at a time. */
 typedef struct table_rows {
@@ -61,36 +57,19 @@ bool iron__source_tells_starts(const iron_source *source) {
     return true;
 }
 
-static iron_status open_index(iron_documents *d, const char *path, bool *is_there,
-                              iron_error *err) {
+/* *is_there is false if the index was removed. */
+static iron_status open_index(iron_documents *d, const char *path, const iron__document_index *x,
+                              bool *is_there, iron_error *err) {
     char *beside = d->is_megatron
                        ? iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx")
                        : iron__path_beside(path, 0, ".index");
-    unsigned char numbers[16];
 
     IRON_TRY(iron__sidecar_open(beside, &d->index, is_there, err));
-    if (!*is_there)
-        return IRON_OK;
-    d->count = d->index.bytes / 8;
-    if (d->is_megatron) {
-        uint64_t body = d->index.bytes - MEGATRON_LENGTHS_AT, sequences, entries;
-
-        IRON_TRY(
-            iron__sidecar_read(&d->index, MEGATRON_SEQUENCES_AT, numbers, sizeof numbers, err));
-        sequences = iron__load_u64(numbers);
-        entries = iron__load_u64(numbers + (MEGATRON_ENTRIES_AT - MEGATRON_SEQUENCES_AT));
-        IRON_FAIL_IF(d->index.bytes < MEGATRON_LENGTHS_AT || entries == 0 ||
-                         sequences > body / 12 || entries > (body - 12 * sequences) / 8,
-                     err, IRON_E_FORMAT, "%.120s changed while being read", d->index.path);
-        d->count = entries - 1;
-        /* entry 0 is the beginning of the first document */
-        d->ends.at = MEGATRON_LENGTHS_AT + 12 * sequences + 8;
-        d->offsets.at = MEGATRON_LENGTHS_AT + 4 * sequences;
-        d->offsets.count = sequences;
-    }
-    d->ends.file = d->offsets.file = &d->index;
-    d->ends.width = d->offsets.width = 8;
-    d->ends.count = d->count;
+    IRON_FAIL_IF(*is_there && d->index.bytes != x->bytes, err, IRON_E_FORMAT,
+                 "%.120s changed while being read", d->index.path);
+    d->ends = (iron__numbers){.file = &d->index, .at = x->ends_at, .count = d->count, .width = 8};
+    d->offsets =
+        (iron__numbers){.file = &d->index, .at = x->offsets_at, .count = x->sequences, .width = 8};
     return IRON_OK;
 }
 
@@ -109,15 +88,15 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
     IRON_TRY(IRON_NEW(&d, 1, "an index", err));
     d->tokens = iron_source_file_tokens(source, index);
     d->width = iron_dtype_bytes(iron_source_dtype(source));
-    d->is_megatron = strcmp(iron_source_file_format(source, index), "megatron") == 0;
+    d->is_megatron = layout->index.offsets_at > 0;
+    d->count = layout->table ? layout->table->rows : layout->documents;
     d->rows.in = (iron__input){.path = path, .bytes = layout->bytes, .fd = -1};
     if (layout->table) {
         d->rows.table = layout->table;
-        d->count = layout->table->rows;
         status = iron__input_open(&d->rows.in, err);
         iron__layout_use_frames(layout, &d->rows.in);
     } else {
-        status = open_index(d, path, &is_there, err);
+        status = open_index(d, path, &layout->index, &is_there, err);
     }
     if (status == IRON_OK && is_there)
         *out = d;

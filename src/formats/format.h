@@ -25,16 +25,24 @@
 
 typedef struct iron__format iron__format;
 
+/* Where the numbers are in the index of documents beside a file: 8 bytes each. */
+typedef struct iron__document_index {
+    uint64_t bytes;
+    uint64_t ends_at;               /* the ends of documents, in tokens, or in sequences */
+    uint64_t offsets_at, sequences; /* Megatron: where sequences begin, in bytes; else 0 */
+} iron__document_index;
+
 /* What is known about a file. */
 typedef struct iron__format_layout {
     const iron__format *format; /* NULL: a pipe that was not examined yet */
     iron_dtype dtype;
-    uint64_t bytes;       /* of the file; IRON_COUNT_UNKNOWN: a pipe */
-    uint64_t data_offset; /* of the first token */
-    uint64_t tokens;      /* of a pipe: from its header, or IRON_COUNT_UNKNOWN */
-    uint64_t documents;   /* IRON_COUNT_UNKNOWN: the format does not tell */
-    bool is_swapped;      /* tokens are big-endian */
-    unsigned dimensions;  /* of `shape` */
+    uint64_t bytes;             /* of the file; IRON_COUNT_UNKNOWN: a pipe */
+    uint64_t data_offset;       /* of the first token */
+    uint64_t tokens;            /* of a pipe: from its header, or IRON_COUNT_UNKNOWN */
+    uint64_t documents;         /* IRON_COUNT_UNKNOWN: the format does not tell */
+    iron__document_index index; /* if documents are known and are not rows */
+    bool is_swapped;            /* tokens are big-endian */
+    unsigned dimensions;        /* of `shape` */
     uint64_t *shape;      /* owned: an array in Fortran order, whose tiles are `table`; or NULL */
     iron__codec codec;    /* the file is compressed; all of the above is about what is inside */
     iron__frames *frames; /* owned: it can be decompressed at any position; else NULL */
