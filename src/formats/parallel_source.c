@@ -59,7 +59,6 @@
 
 /* Size of a buffer: disks are usually asked for 1 MiB at a time anyway. */
 #define BUFFER_BYTES ((size_t)1 << 20)
-#define BUFFERS_IDLE 64u /* kept for reuse */
 
 /* For smaller files a second descriptor costs as much as it gains. */
 #define COLD_BYTES   ((uint64_t)16 << 20)
@@ -89,14 +88,6 @@ typedef struct file_map {
     size_t size;
 } file_map;
 
-/* Buffers for direct reads, one per thread that reads, created on demand with mmap: an
- * iron_allocator must not be called from reader threads. */
-typedef struct direct_buffers {
-    pthread_mutex_t mutex;
-    size_t count;
-    char *idle[BUFFERS_IDLE];
-} direct_buffers;
-
 /* An entry of the table of open files. */
 typedef struct open_file {
     size_t index; /* the file; FREE: unused entry */
@@ -119,28 +110,28 @@ typedef struct first_identity {
     bool is_known;
 } first_identity;
 
-typedef struct open_files {
-    const iron_source *source;
-    iron__direct_mode direct_mode; /* for files that are opened from now on */
-    bool is_mapping;               /* the same */
-    bool has_bus_handler;          /* since the first file was mapped */
-    first_identity *identities;    /* of each file */
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    uint64_t clock;
-    size_t capacity; /* how many of the entries are used */
-    open_file entries[OPEN_FILES_MAX];
-} open_files;
-
 struct iron__parallel_source {
     const iron_source *source;
     const iron_allocator *allocator;
     uint64_t begin, end; /* tokens of the source */
     size_t width;
     size_t count;
-    uint64_t *starts; /* the stream position of each file's first token */
-    open_files files;
-    direct_buffers buffers;
+    uint64_t *starts;              /* the stream position of each file's first token */
+    iron__direct_mode direct_mode; /* for files that are opened from now on */
+    bool is_mapping;               /* the same */
+    bool has_bus_handler;          /* since the first file was mapped */
+    first_identity *identities;    /* of each file */
+    /* the table of open files */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    uint64_t clock;
+    size_t capacity; /* how many of the entries are used */
+    open_file entries[OPEN_FILES_MAX];
+    /* Buffers for direct reads, one per thread that reads, created on demand with mmap: an
+     * iron_allocator must not be called from reader threads. Each idle one begins with the address
+     * of the next. */
+    pthread_mutex_t buffer_mutex;
+    char *idle_buffers;
     atomic_uint_fast64_t direct_bytes; /* read past the page cache; for tests */
 };
 
@@ -227,28 +218,25 @@ static direct_file direct_open(int fd, iron__direct_mode mode) {
 }
 
 /* NULL: out of memory; ordinary reads are used instead. */
-static char *take_buffer(direct_buffers *b) {
-    char *buffer = NULL;
+static char *take_buffer(iron__parallel_source *p) {
+    char *buffer;
 
-    pthread_mutex_lock(&b->mutex);
-    if (b->count > 0)
-        buffer = b->idle[--b->count];
-    pthread_mutex_unlock(&b->mutex);
+    pthread_mutex_lock(&p->buffer_mutex);
+    buffer = p->idle_buffers;
+    if (buffer)
+        memcpy(&p->idle_buffers, buffer, sizeof buffer);
+    pthread_mutex_unlock(&p->buffer_mutex);
     if (buffer)
         return buffer;
     buffer = mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return buffer == MAP_FAILED ? NULL : buffer;
 }
 
-static void give_buffer(direct_buffers *b, char *buffer) {
-    pthread_mutex_lock(&b->mutex);
-    if (b->count < BUFFERS_IDLE) {
-        b->idle[b->count++] = buffer;
-        buffer = NULL;
-    }
-    pthread_mutex_unlock(&b->mutex);
-    if (buffer)
-        munmap(buffer, BUFFER_BYTES);
+static void give_buffer(iron__parallel_source *p, char *buffer) {
+    pthread_mutex_lock(&p->buffer_mutex);
+    memcpy(buffer, &p->idle_buffers, sizeof buffer);
+    p->idle_buffers = buffer;
+    pthread_mutex_unlock(&p->buffer_mutex);
 }
 
 /* Reads whole blocks to a block-aligned address; 0 at the end of the file and on error. */
@@ -261,52 +249,33 @@ static size_t read_blocks(const direct_file *file, uint64_t at, void *to, size_t
     return count > 0 ? (size_t)count : 0;
 }
 
-/* Reads directly into memory; 0 if the place or the address is not aligned, or on error. */
-static size_t read_aligned(const direct_file *file, uint64_t at, void *to, size_t want) {
-    size_t bytes = want < CALL_BYTES ? want / BLOCK * BLOCK : CALL_BYTES;
-
-    if (at % BLOCK != 0 || (uintptr_t)to % BLOCK != 0 || bytes == 0)
-        return 0;
-    bytes = iron__min_size(bytes, file->bytes - at);
-    return read_blocks(file, at, to, bytes);
-}
-
-/* Reads through a buffer, up to its size. */
-static size_t read_buffered(direct_buffers *b, const direct_file *file, uint64_t at, void *to,
-                            size_t want) {
-    uint64_t begin = at / BLOCK * BLOCK;
-    size_t lead = (size_t)(at - begin), bytes = BUFFER_BYTES, got;
-    char *buffer = take_buffer(b);
-
-    if (!buffer)
-        return 0;
-    if (want < BUFFER_BYTES - lead)
-        bytes = (lead + want + BLOCK - 1) / BLOCK * BLOCK;
-    bytes = iron__min_size(bytes, file->bytes - begin);
-    got = read_blocks(file, begin, buffer, bytes);
-    got = got > lead ? got - lead : 0;
-    got = got < want ? got : want;
-    memcpy(to, buffer + lead, got);
-    give_buffer(b, buffer);
-    return got;
-}
-
-/* Reads up to `want` bytes from byte `at` on, to any address, and returns how many. It stops short
- * at the end of the file, on errors and when stopped; ordinary reads continue from there. */
-static size_t direct_read(direct_buffers *b, const direct_file *file, uint64_t at, void *to,
+/* Reads up to `want` bytes from byte `at` on, to any address, and returns how many: directly into
+ * memory where both are aligned, else through a buffer. It stops short at the end of the file, on
+ * errors and when stopped; ordinary reads continue from there. */
+static size_t direct_read(iron__parallel_source *p, const direct_file *file, uint64_t at, char *to,
                           size_t want, const atomic_bool *stop) {
-    size_t done = 0;
+    char *buffer = NULL;
+    size_t done = 0, got = 1;
 
-    while (done < want && at + done < file->bytes && !(stop && atomic_load(stop))) {
-        char *next = (char *)to + done;
-        size_t got = read_aligned(file, at + done, next, want - done);
+    for (; got > 0 && done < want && at + done < file->bytes && !(stop && atomic_load(stop));
+         done += got) {
+        uint64_t begin = (at + done) / BLOCK * BLOCK, left = file->bytes - begin;
+        size_t lead = (size_t)(at + done - begin), need = lead + want - done;
 
-        if (got == 0) /* not whole blocks, or not aligned */
-            got = read_buffered(b, file, at + done, next, want - done);
-        if (got == 0)
+        if (lead == 0 && (uintptr_t)(to + done) % BLOCK == 0 && need >= BLOCK) {
+            need = need < CALL_BYTES ? need / BLOCK * BLOCK : CALL_BYTES;
+            got = read_blocks(file, begin, to + done, iron__min_size(need, left));
+            continue;
+        }
+        if (!buffer && !(buffer = take_buffer(p)))
             break;
-        done += got;
+        need = need < BUFFER_BYTES ? (need + BLOCK - 1) / BLOCK * BLOCK : BUFFER_BYTES;
+        got = read_blocks(file, begin, buffer, iron__min_size(need, left));
+        got = iron__min_size(got > lead ? got - lead : 0, want - done);
+        memcpy(to + done, buffer + lead, got);
     }
+    if (buffer)
+        give_buffer(p, buffer);
     return done;
 }
 
@@ -396,11 +365,11 @@ static size_t open_files_capacity(void) {
     return share < OPEN_FILES_MAX ? (size_t)share : OPEN_FILES_MAX;
 }
 
-static void close_entry(const open_files *t, open_file *entry) {
+static void close_entry(const iron__parallel_source *p, open_file *entry) {
     iron__input file = {.fd = entry->fd};
 
     if (entry->index != FREE) {
-        file.path = iron_source_file(t->source, entry->index);
+        file.path = iron_source_file(p->source, entry->index);
         iron__input_close(&file);
         if (entry->direct.fd >= 0)
             close(entry->direct.fd);
@@ -409,93 +378,73 @@ static void close_entry(const open_files *t, open_file *entry) {
     *entry = free_entry;
 }
 
-/* The least recently used file without users. */
-static open_file *oldest_idle(open_files *t) {
+/* The least recently used entry without users, or a free one if that will do; NULL: none. */
+static open_file *oldest_idle(iron__parallel_source *p, bool may_be_free) {
     open_file *oldest = NULL;
 
-    for (size_t k = 0; k < t->capacity; k++) {
-        open_file *entry = &t->entries[k];
+    for (size_t k = 0; k < p->capacity; k++) {
+        open_file *entry = &p->entries[k];
 
-        if (entry->index != FREE && entry->users == 0 &&
+        if ((may_be_free || entry->index != FREE) && entry->users == 0 &&
             (!oldest || entry->last_use < oldest->last_use))
             oldest = entry;
     }
     return oldest;
 }
 
-/* An entry for another file; NULL: all are in use. */
-static open_file *find_entry(open_files *t) {
-    open_file *entry = NULL;
-
-    for (size_t k = 0; k < t->capacity; k++)
-        if (t->entries[k].index == FREE)
-            return &t->entries[k];
-    entry = oldest_idle(t);
-    if (entry)
-        close_entry(t, entry);
-    return entry;
-}
-
 /* The process has reached its limit of open files: closes an idle file of ours, waiting until one
  * is idle. False: none of the open files are ours. */
-static bool wait_for_descriptor(open_files *t) {
+static bool wait_for_descriptor(iron__parallel_source *p) {
     open_file *idle;
     bool are_ours = true;
 
-    pthread_mutex_lock(&t->mutex);
-    while (!(idle = oldest_idle(t)) && are_ours) {
+    pthread_mutex_lock(&p->mutex);
+    while (!(idle = oldest_idle(p, false)) && are_ours) {
         are_ours = false;
-        for (size_t k = 0; k < t->capacity; k++)
-            are_ours = are_ours || t->entries[k].fd >= 0;
+        for (size_t k = 0; k < p->capacity; k++)
+            are_ours = are_ours || p->entries[k].fd >= 0;
         if (are_ours)
-            pthread_cond_wait(&t->changed, &t->mutex);
+            pthread_cond_wait(&p->changed, &p->mutex);
     }
     if (idle)
-        close_entry(t, idle);
-    pthread_mutex_unlock(&t->mutex);
+        close_entry(p, idle);
+    pthread_mutex_unlock(&p->mutex);
     return idle != NULL;
 }
 
-/* Opens a file, waiting for a descriptor if the process has too many. */
-static iron_status open_index(open_files *t, size_t index, iron__input *file, struct stat *info,
-                              iron_error *err) {
+/* Opens the file that an entry was reserved for, waiting for a descriptor if the process has too
+ * many. Other threads may use the table meanwhile. */
+static iron_status fill_entry(iron__parallel_source *p, open_file *entry, iron_error *err) {
+    size_t index = entry->index;
+    iron__input file = {.path = iron_source_file(p->source, index), .fd = -1};
+    direct_file direct = {.fd = -1};
+    file_map map = {.bytes = NULL};
+    struct stat info = {0};
     iron_error why = {0};
     iron_status status;
 
-    *file = (iron__input){.path = iron_source_file(t->source, index), .fd = -1};
-    while (iron__input_open(file, &why) != IRON_OK) {
-        bool is_full = why.native == EMFILE || why.native == ENFILE;
-
-        if (!is_full || !wait_for_descriptor(t))
-            return iron__fail_again(err, &why);
+    while ((status = iron__input_open(&file, &why)) != IRON_OK &&
+           (why.native == EMFILE || why.native == ENFILE) && wait_for_descriptor(p))
+        ;
+    if (status != IRON_OK) {
+        (void)iron__fail_again(err, &why);
+    } else if (fstat(file.fd, &info) != 0) {
+        status = iron__fail_path(err, "stat", file.path, errno);
+        iron__input_close(&file);
+    } else {
+        direct = direct_open(file.fd, p->direct_mode);
+        if (p->is_mapping)
+            map = map_file(file.fd, (uint64_t)info.st_size);
     }
-    if (fstat(file->fd, info) == 0)
-        return IRON_OK;
-    status = iron__fail_path(err, "stat", file->path, errno);
-    iron__input_close(file);
-    return status;
-}
-
-/* Opens the file that an entry was reserved for. Other threads may use the table meanwhile. */
-static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) {
-    size_t index = entry->index;
-    iron__input file;
-    struct stat info = {0};
-    iron_status status = open_index(t, index, &file, &info, err);
-    direct_file direct = direct_open(file.fd, t->direct_mode);
-    file_map map = {.bytes = NULL};
-
-    if (status == IRON_OK && t->is_mapping)
-        map = map_file(file.fd, (uint64_t)info.st_size);
     /* What a disk must deliver comes sooner by ordinary reads, which read ahead. */
     if (is_cold(&map))
         unmap_file(&map);
     /* so that dropping pages does not mark them as in frequent use */
     if (map.bytes)
         (void)madvise(map.bytes, map.size, MADV_SEQUENTIAL);
-    pthread_mutex_lock(&t->mutex);
+    pthread_mutex_lock(&p->mutex);
     if (status == IRON_OK) {
-        first_identity *first = &t->identities[index];
+        first_identity *first = &p->identities[index];
 
         if (first->is_known && (first->device != info.st_dev || first->inode != info.st_ino))
             status = iron__fail(err, IRON_E_IO, 0,
@@ -506,82 +455,79 @@ static iron_status fill_entry(open_files *t, open_file *entry, iron_error *err) 
         entry->direct = direct;
         entry->map = map;
     }
-    if (entry->map.bytes && !t->has_bus_handler) {
+    if (entry->map.bytes && !p->has_bus_handler) {
         bus_handler_retain();
-        t->has_bus_handler = true;
+        p->has_bus_handler = true;
     }
     if (status != IRON_OK)
-        close_entry(t, entry);
-    pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->mutex);
+        close_entry(p, entry);
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->mutex);
     return status;
 }
 
 /* A file's entry, to be read until released. It is an error if the file is not the one that was
  * opened first. */
-static iron_status open_files_acquire(open_files *t, size_t index, const open_file **out,
+static iron_status open_files_acquire(iron__parallel_source *p, size_t index, const open_file **out,
                                       iron_error *err) {
     open_file *entry;
     bool is_open;
 
-    pthread_mutex_lock(&t->mutex);
+    pthread_mutex_lock(&p->mutex);
     for (;;) {
-        entry = &t->entries[t->identities[index].entry];
+        entry = &p->entries[p->identities[index].entry];
         if (entry->index != index)
             entry = NULL;
         is_open = entry && entry->fd >= 0;
         if (!entry)
-            entry = find_entry(t);
+            entry = oldest_idle(p, true);
         else if (!is_open)
             entry = NULL; /* another thread is opening it */
         if (entry)
             break;
-        pthread_cond_wait(&t->changed, &t->mutex);
+        pthread_cond_wait(&p->changed, &p->mutex);
     }
     if (!is_open) {
-        *entry = free_entry;
+        close_entry(p, entry);
         entry->index = index;
-        t->identities[index].entry = (uint32_t)(entry - t->entries);
+        p->identities[index].entry = (uint32_t)(entry - p->entries);
     }
     entry->users++;
-    entry->last_use = ++t->clock;
-    pthread_mutex_unlock(&t->mutex);
+    entry->last_use = ++p->clock;
+    pthread_mutex_unlock(&p->mutex);
     if (!is_open)
-        IRON_TRY(fill_entry(t, entry, err));
+        IRON_TRY(fill_entry(p, entry, err));
     *out = entry;
     return IRON_OK;
 }
 
-static void open_files_release(open_files *t, size_t index) {
-    pthread_mutex_lock(&t->mutex);
-    if (--t->entries[t->identities[index].entry].users == 0)
-        pthread_cond_broadcast(&t->changed);
-    pthread_mutex_unlock(&t->mutex);
+static void open_files_release(iron__parallel_source *p, size_t index) {
+    pthread_mutex_lock(&p->mutex);
+    if (--p->entries[p->identities[index].entry].users == 0)
+        pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->mutex);
 }
 
 iron_status iron__parallel_source_open(const iron_source *source, const iron_allocator *allocator,
                                        iron__parallel_source **out, iron_error *err) {
     iron__parallel_source *p;
-    open_files *files;
 
     *out = NULL;
     IRON_TRY(IRON_ALLOCATE(&p, allocator, 1, "a file reader", err));
-    files = &p->files;
-    p->source = files->source = source;
+    p->source = source;
     p->allocator = allocator;
     p->width = iron_dtype_bytes(iron_source_dtype(source));
     p->begin = iron__source_position(source);
     p->count = iron_source_file_count(source);
     p->starts = iron__allocate(allocator, p->count, sizeof *p->starts, "a list of files", err);
-    files->identities =
-        iron__allocate(allocator, p->count, sizeof *files->identities, "a file table", err);
-    files->capacity = open_files_capacity();
-    for (size_t k = 0; k < files->capacity; k++)
-        files->entries[k] = free_entry;
-    pthread_mutex_init(&files->mutex, NULL);
-    pthread_cond_init(&files->changed, NULL);
-    pthread_mutex_init(&p->buffers.mutex, NULL);
-    if (!p->starts || !files->identities) {
+    p->identities = iron__allocate(allocator, p->count, sizeof *p->identities, "a file table", err);
+    p->capacity = open_files_capacity();
+    for (size_t k = 0; k < p->capacity; k++)
+        p->entries[k] = free_entry;
+    pthread_mutex_init(&p->mutex, NULL);
+    pthread_cond_init(&p->changed, NULL);
+    pthread_mutex_init(&p->buffer_mutex, NULL);
+    if (!p->starts || !p->identities) {
         iron__parallel_source_close(p);
         return IRON_E_NOMEM;
     }
@@ -596,25 +542,25 @@ iron_status iron__parallel_source_open(const iron_source *source, const iron_all
 void iron__parallel_source_close(iron__parallel_source *p) {
     if (!p)
         return;
-    for (size_t k = 0; k < p->files.capacity; k++)
-        close_entry(&p->files, &p->files.entries[k]);
-    if (p->files.has_bus_handler)
+    for (size_t k = 0; k < p->capacity; k++)
+        close_entry(p, &p->entries[k]);
+    if (p->has_bus_handler)
         bus_handler_release();
-    while (p->buffers.count > 0)
-        munmap(p->buffers.idle[--p->buffers.count], BUFFER_BYTES);
-    pthread_mutex_destroy(&p->buffers.mutex);
-    pthread_cond_destroy(&p->files.changed);
-    pthread_mutex_destroy(&p->files.mutex);
-    iron__release(p->allocator, p->files.identities);
+    while (p->idle_buffers)
+        munmap(take_buffer(p), BUFFER_BYTES);
+    pthread_mutex_destroy(&p->buffer_mutex);
+    pthread_cond_destroy(&p->changed);
+    pthread_mutex_destroy(&p->mutex);
+    iron__release(p->allocator, p->identities);
     iron__release(p->allocator, p->starts);
     iron__release(p->allocator, p);
 }
 
 void iron__parallel_source_set_direct(iron__parallel_source *p, iron__direct_mode mode) {
-    p->files.direct_mode = mode;
+    p->direct_mode = mode;
 }
 
-void iron__parallel_source_set_mapped(iron__parallel_source *p) { p->files.is_mapping = true; }
+void iron__parallel_source_set_mapped(iron__parallel_source *p) { p->is_mapping = true; }
 
 uint64_t iron__parallel_source_tokens(const iron__parallel_source *p) { return p->end - p->begin; }
 
@@ -641,7 +587,7 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     if (is_remote)
         IRON_TRY(iron__input_open(&file, err));
     else
-        IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
+        IRON_TRY(open_files_acquire(p, index, &entry, err));
     file.fd = entry ? entry->fd : file.fd;
     iron__layout_use_frames(l, &file);
     if (iron__layout_is_converted(l)) {
@@ -651,7 +597,7 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
         status = iron__input_read_at(&file, file.offset, to, want, err);
     } else {
         if (entry->direct.fd >= 0) {
-            done = direct_read(&p->buffers, &entry->direct, file.offset, to, want, stop);
+            done = direct_read(p, &entry->direct, file.offset, to, want, stop);
             p->direct_bytes += done;
             file.offset += done;
         }
@@ -662,7 +608,7 @@ static iron_status read_piece(iron__parallel_source *p, size_t index, uint64_t t
     if (is_remote)
         iron__input_close(&file);
     else
-        open_files_release(&p->files, index);
+        open_files_release(p, index);
     return status;
 }
 
@@ -712,8 +658,7 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
     bus_guard guard;
 
     *is_used = false;
-    if (!p->files.is_mapping || count == 0 ||
-        count > iron_source_file_tokens(p->source, index) - token)
+    if (!p->is_mapping || count == 0 || count > iron_source_file_tokens(p->source, index) - token)
         return IRON_OK;
     if (iron__layout_is_converted(layout)) {
         /* Uses tokens that were decoded where they are. */
@@ -730,7 +675,7 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
     }
     if (at % p->width != 0 || iron__path_is_remote(iron_source_file(p->source, index)))
         return IRON_OK;
-    IRON_TRY(open_files_acquire(&p->files, index, &entry, err));
+    IRON_TRY(open_files_acquire(p, index, &entry, err));
     if (at < entry->map.size && bytes <= entry->map.size - at) {
         *is_used = true;
         guard.begin = entry->map.bytes;
@@ -739,6 +684,6 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
         is_whole = use_guarded(&guard, use, context, guard.begin + at, &status, err);
         drop(&entry->map, (size_t)at, bytes);
     }
-    open_files_release(&p->files, index);
+    open_files_release(p, index);
     return is_whole ? status : why_gone(p, index, token, count, err);
 }

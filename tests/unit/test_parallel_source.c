@@ -545,15 +545,15 @@ static void files_without_direct_reads_use_ordinary_reads(void **state) {
     iron_source_close(s);
 }
 
-static void free_buffers(direct_buffers *b) {
-    while (b->count > 0)
-        munmap(b->idle[--b->count], BUFFER_BYTES);
+static void free_buffers(iron__parallel_source *p) {
+    while (p->idle_buffers)
+        munmap(take_buffer(p), BUFFER_BYTES);
 }
 
 /* A descriptor on which every read fails. */
 static void failing_direct_reads_return_nothing(void **state) {
     direct_file file = {open(direct_files.paths[1], O_WRONLY | O_CLOEXEC), 10 * BLOCK};
-    direct_buffers buffers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    iron__parallel_source buffers = {.buffer_mutex = PTHREAD_MUTEX_INITIALIZER};
     char to[100];
 
     (void)state;
@@ -566,7 +566,7 @@ static void failing_direct_reads_return_nothing(void **state) {
 static void cancelled_direct_reads_return_nothing(void **state) {
     int fd = open(direct_files.paths[1], O_RDONLY | O_CLOEXEC);
     direct_file file = direct_open(fd, IRON_DIRECT_ALWAYS);
-    direct_buffers buffers = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    iron__parallel_source buffers = {.buffer_mutex = PTHREAD_MUTEX_INITIALIZER};
     atomic_bool stop = true;
     char to[100];
 
@@ -744,7 +744,7 @@ static void large_files_are_mapped(void **state) {
 
 /* How many pages of the mapped file are resident. */
 static size_t resident_pages(const iron__parallel_source *at) {
-    file_map map = at->files.entries[at->files.identities[1].entry].map;
+    file_map map = at->entries[at->identities[1].entry].map;
     size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), count = 0;
     int fd = open("/proc/self/pagemap", O_RDONLY);
 
