@@ -81,22 +81,21 @@ bool iron__name_is_inside(const char *name) {
 static iron_status add_shard(const char *path, folder_list *f, const iron__json *shard,
                              size_t index, iron_error *err) {
     const char *raw = iron__mds_basename(shard, "raw_data");
-    const char *zip = iron__mds_basename(shard, "zip_data"), *chosen = raw ? raw : zip;
+    const char *zip = iron__mds_basename(shard, "zip_data");
+    bool is_zip = !raw || (zip && iron__path_is_remote(path));
 
-    IRON_FAIL_IF(!chosen, err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!raw && !zip, err, IRON_E_FORMAT,
                  "%.100s: shard %zu of index.json has no basename of a file in the folder", path,
                  index);
-    if (raw && zip && iron__path_is_remote(path)) {
-        chosen = zip;
-    } else if (raw && zip) {
+    if (zip && !is_zip) {
         char *raw_path = iron__folder_join(path, raw), *zip_path = iron__folder_join(path, zip);
 
-        if (raw_path && zip_path && !iron__path_is_there(raw_path) && iron__path_is_there(zip_path))
-            chosen = zip;
+        is_zip =
+            raw_path && zip_path && !iron__path_is_there(raw_path) && iron__path_is_there(zip_path);
         free(raw_path);
         free(zip_path);
     }
-    return append(&f->parts, strdup(chosen), err);
+    return append(&f->parts, strdup(is_zip ? zip : raw), err);
 }
 
 /* An index.json that is something else does not make a folder an MDS dataset. */
@@ -307,15 +306,6 @@ static bool any_matches(const char *const *globs, size_t count, const char *rela
     return false;
 }
 
-/* What is inside a compressed file, if that is not tokens; NULL also if that cannot be told. */
-static const iron__container *look_inside(iron__candidate *c, iron__codec codec) {
-    if (!iron__codec_is_there(codec) || iron__input_decompress(c->file, codec, NULL) != IRON_OK ||
-        iron__input_peek(c->file, c->head, &c->head_count, NULL) != IRON_OK ||
-        iron__format_recognise(c) != &iron__format_raw)
-        return NULL;
-    return iron__container_find(c);
-}
-
 /* What a file's name says if it is not tokens, or NULL; that of a compressed file ends in more. */
 static const char *judge_name(const char *path, iron_dtype dtype) {
     static const char *const suffixes[] = {".gz", ".zst", ".zstd", ".xz", ".lz4"};
@@ -341,15 +331,19 @@ static const char *not_tokens(const iron_source_options *o, const char *path, ui
 
     if (o->include_count > 0 && o->format && strcmp(o->format, "raw") == 0)
         return NULL;
-    if (iron__input_open(&file, NULL) == IRON_OK) {
-        if (iron__input_peek(&file, c.head, &c.head_count, NULL) == IRON_OK) {
-            is_recognised = iron__format_recognise(&c) != &iron__format_raw;
-            found = is_recognised ? NULL : iron__container_find(&c);
-        }
-        if (found && found->codec != IRON_CODEC_NONE)
-            found = look_inside(&c, found->codec);
-        iron__input_close(&file);
+    if (iron__input_open(&file, NULL) == IRON_OK &&
+        iron__input_peek(&file, c.head, &c.head_count, NULL) == IRON_OK) {
+        is_recognised = iron__format_recognise(&c) != &iron__format_raw;
+        found = is_recognised ? NULL : iron__container_find(&c);
+        if (found && found->codec != IRON_CODEC_NONE) /* what is inside decides */
+            found = iron__codec_is_there(found->codec) &&
+                            iron__input_decompress(&file, found->codec, NULL) == IRON_OK &&
+                            iron__input_peek(&file, c.head, &c.head_count, NULL) == IRON_OK &&
+                            iron__format_recognise(&c) == &iron__format_raw
+                        ? iron__container_find(&c)
+                        : NULL;
     }
+    iron__input_close(&file);
     if (found)
         return found->what;
     return o->include_count == 0 && !is_recognised ? judge_name(path, o->dtype) : NULL;
@@ -454,57 +448,48 @@ static iron_status add_plain(const iron_source_options *o, const listing *f, iro
 
 /* The files of a dataset. Those that are missing are listed as well, and opening them fails. */
 static iron_status add_parts(const iron_source_options *o, const listing *f,
-                             const folder_list *dataset, iron_error *err) {
-    char *key = iron__folder_join(f->path, "");
-    iron_status status = key ? IRON_OK : iron__no_memory(err, "a list of files");
-
+                             const folder_list *dataset, const char *key, iron_error *err) {
     f->in->list = dataset->kind == FOLDER_MDS ? "index.json" : "state.json";
-    for (size_t k = 0; k < dataset->parts.count && status == IRON_OK; k++) {
+    for (size_t k = 0; k < dataset->parts.count; k++) {
         char *path = iron__folder_join(f->path, dataset->parts.paths[k]);
 
         if (path && !choose(o, f->in, path, false))
             free(path);
         else
-            status = add(f->in, path, f->key ? f->key : key, NULL, err);
+            IRON_TRY(add(f->in, path, key, NULL, err));
     }
-    free(key);
-    return status;
-}
-
-/* "train, test", as many as there is room for. */
-static void list_splits(const iron__file_list *splits, char *text, size_t room) {
-    char item[32];
-
-    for (size_t k = 0; k < splits->count; k++) {
-        snprintf(item, sizeof item, "%.30s", splits->paths[k]);
-        iron__append_item(text, room, item);
-    }
+    return IRON_OK;
 }
 
 /* A dataset of several splits is read as a whole only if the user says so: test data would be taken
- * for training data. */
+ * for training data. Those of a remote dataset are not read together: each is an address of its
+ * own. */
 static iron_status add_splits(const iron_source_options *o, const listing *f,
-                              iron__file_list *splits, iron_error *err) {
-    char *key = iron__folder_join(f->path, ""), text[80] = "";
-    iron_status status = key ? IRON_OK : iron__no_memory(err, "a list of files");
+                              iron__file_list *splits, const char *key, iron_error *err) {
+    bool is_remote = iron__path_is_remote(f->path);
+    iron_status status = IRON_OK;
+    char text[80] = "", item[32];
     size_t chosen = 0;
 
     for (size_t k = 0; k < splits->count; k++) { /* leaves those that --exclude does not name */
         char *path = iron__folder_join(f->path, splits->paths[k]);
 
-        if (path && !choose(o, f->in, path, true))
+        if (path && !is_remote && !choose(o, f->in, path, true)) {
             free(splits->paths[k]);
-        else
+        } else {
+            snprintf(item, sizeof item, "%.30s", splits->paths[k]);
+            iron__append_item(text, sizeof text, item);
             splits->paths[chosen++] = splits->paths[k];
+        }
         free(path);
     }
     splits->count = chosen;
-    list_splits(splits, text, sizeof text);
-    if (status == IRON_OK && splits->count > 1 && !o->is_recursive)
-        status = iron__fail(err, IRON_E_ARG, 0,
-                            "%.70s has the splits %s; name %.60s/%.20s, or give -r to read all",
-                            f->path, text, f->path, splits->paths[0]);
-    for (size_t k = 0; k < splits->count && status == IRON_OK; k++) {
+    IRON_FAIL_IF(is_remote, err, IRON_E_ARG, "%.90s has the splits %s; name one: %.90s%.20s/",
+                 f->path, text, f->path, chosen ? splits->paths[0] : "train");
+    IRON_FAIL_IF(chosen > 1 && !o->is_recursive, err, IRON_E_ARG,
+                 "%.70s has the splits %s; name %.60s/%.20s, or give -r to read all", f->path, text,
+                 f->path, splits->paths[0]);
+    for (size_t k = 0; k < chosen && status == IRON_OK; k++) {
         char *path = iron__folder_join(f->path, splits->paths[k]);
         struct stat info;
 
@@ -515,29 +500,67 @@ static iron_status add_splits(const iron_source_options *o, const listing *f,
                                 "cannot open %.100s, which dataset_dict.json lists: %s", path,
                                 strerror(errno));
         else
-            status = add_subfolder(o, path, &info, f, f->key ? f->key : key, err);
+            status = add_subfolder(o, path, &info, f, key, err);
         free(path);
     }
-    free(key);
+    return status;
+}
+
+/* The objects below an s3:// prefix: judged by their names, because opening each would cost a
+ * request. Those of datasets are recognised when they are opened. */
+static iron_status list_bucket(const iron_source_options *o, const listing *f, iron_error *err) {
+    iron_status status;
+    char **names = NULL;
+    size_t count = 0;
+
+    status = iron__remote_list(f->path, &names, &count, err);
+    for (size_t k = 0; k < count && status == IRON_OK; k++) {
+        const char *relative = names[k] + f->in->root_length;
+        const char *what = o->include_count == 0 ? judge_name(names[k], o->dtype) : NULL;
+
+        if (strlen(names[k]) <= f->in->root_length || iron__path_ends(names[k], "/"))
+            continue;
+        if (strchr(relative, '/') && !o->is_recursive) {
+            f->in->subfolders++;
+        } else if (choose(o, f->in, names[k], false) &&
+                   (what || !iron__path_is_sidecar(names[k]))) {
+            status = add(f->in, names[k], NULL, what, err);
+            names[k] = NULL;
+        }
+    }
+    for (size_t k = 0; k < count; k++)
+        free(names[k]);
+    free(names);
     return status;
 }
 
 static iron_status add_folder(const iron_source_options *o, const listing *f, iron_error *err) {
+    char *key = f->key ? strdup(f->key) : iron__folder_join(f->path, "");
     folder_list dataset;
     iron_status status = read_folder(f->path, &dataset, err);
 
-    if (status == IRON_OK && f->key && dataset.kind != FOLDER_HF)
+    if (status == IRON_OK && !key)
+        status = iron__no_memory(err, "a list of files");
+    else if (status == IRON_OK && f->key && dataset.kind != FOLDER_HF)
         status = iron__fail(err, IRON_E_FORMAT, 0,
                             "%.120s is listed as a split by dataset_dict.json, but has no "
                             "state.json that lists its files",
                             f->path);
-    else if (status == IRON_OK && dataset.kind == FOLDER_PLAIN)
-        status = add_plain(o, f, err);
     else if (status == IRON_OK && dataset.kind == FOLDER_HF_SPLITS)
-        status = add_splits(o, f, &dataset.parts, err);
+        status = add_splits(o, f, &dataset.parts, key, err);
+    else if (status == IRON_OK && dataset.kind != FOLDER_PLAIN)
+        status = add_parts(o, f, &dataset, key, err);
+    else if (status == IRON_OK && !iron__path_is_remote(f->path))
+        status = add_plain(o, f, err);
+    else if (status == IRON_OK && strncmp(f->path, "s3://", 5) == 0)
+        status = list_bucket(o, f, err);
     else if (status == IRON_OK)
-        status = add_parts(o, f, &dataset, err);
+        status = iron__fail(err, IRON_E_UNSUPPORTED, 0,
+                            "%.120s has no index.json or state.json, and folders cannot be listed "
+                            "over HTTP; name the files",
+                            f->path);
     iron__file_list_clear(&dataset.parts);
+    free(key);
     return status;
 }
 
@@ -588,60 +611,6 @@ static iron_status take_contents(iron__file_list *list, contents *in, const char
     return status;
 }
 
-/* The objects below an s3:// prefix: judged by their names, because opening each would cost a
- * request. Those of datasets are recognised when they are opened. */
-static iron_status list_bucket(const iron_source_options *o, const listing *f, iron_error *err) {
-    iron_status status;
-    char **names = NULL;
-    size_t count = 0;
-
-    status = iron__remote_list(f->path, &names, &count, err);
-    for (size_t k = 0; k < count && status == IRON_OK; k++) {
-        const char *relative = names[k] + f->in->root_length;
-        const char *what = o->include_count == 0 ? judge_name(names[k], o->dtype) : NULL;
-
-        if (strlen(names[k]) <= f->in->root_length || iron__path_ends(names[k], "/"))
-            continue;
-        if (strchr(relative, '/') && !o->is_recursive) {
-            f->in->subfolders++;
-        } else if (choose(o, f->in, names[k], false) &&
-                   (what || !iron__path_is_sidecar(names[k]))) {
-            status = add(f->in, names[k], NULL, what, err);
-            names[k] = NULL;
-        }
-    }
-    for (size_t k = 0; k < count; k++)
-        free(names[k]);
-    free(names);
-    return status;
-}
-
-/* The splits of a remote dataset are not read together: each is an address of its own. */
-static iron_status add_remote_folder(iron__file_list *list, const char *address, iron_error *err) {
-    contents in = {.root_length = strlen(address)};
-    listing f = {.path = address, .in = &in};
-    char text[80] = "";
-    folder_list dataset;
-    iron_status status = read_folder(address, &dataset, err);
-
-    list_splits(&dataset.parts, text, sizeof text);
-    if (status == IRON_OK && dataset.kind == FOLDER_HF_SPLITS)
-        status = iron__fail(err, IRON_E_ARG, 0, "%.90s has the splits %s; name one: %.90s%.20s/",
-                            address, text, address,
-                            dataset.parts.count ? dataset.parts.paths[0] : "train");
-    else if (status == IRON_OK && dataset.kind != FOLDER_PLAIN)
-        status = add_parts(list->options, &f, &dataset, err);
-    else if (status == IRON_OK && strncmp(address, "s3://", 5) == 0)
-        status = list_bucket(list->options, &f, err);
-    else if (status == IRON_OK)
-        status = iron__fail(err, IRON_E_UNSUPPORTED, 0,
-                            "%.120s has no index.json or state.json, and folders cannot be listed "
-                            "over HTTP; name the files",
-                            address);
-    iron__file_list_clear(&dataset.parts);
-    return take_contents(list, &in, address, status, err);
-}
-
 /* The folder of an index.json that lists shards; the caller frees it. NULL: something else. */
 static char *folder_of_index(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -659,43 +628,38 @@ static char *folder_of_index(const char *path) {
     return NULL;
 }
 
-/* Takes `name`, that of an address. */
-static iron_status add_remote(iron__file_list *list, char *name, iron_error *err) {
-    char *folder = name ? folder_of_index(name) : NULL;
-    iron_status status;
+/* The files of a directory or of a dataset, which may be remote. */
+static iron_status add_directory(iron__file_list *list, const char *path, const struct stat *info,
+                                 iron_error *err) {
+    size_t length = strlen(path);
+    contents in = {.root_length = length + (length == 0 || path[length - 1] != '/')};
+    listing f = {path, NULL, info->st_dev, info->st_ino, &in, NULL};
 
-    if (!name || !(folder || iron__path_ends(name, "/")))
-        return append(list, name, err);
-    status = add_remote_folder(list, folder ? folder : name, err);
-    free(folder);
-    free(name);
-    return status;
+    return take_contents(list, &in, path, add_folder(list->options, &f, err), err);
 }
 
-static iron_status add_argument(iron__file_list *list, const char *path, iron_error *err) {
-    char *folder = NULL;
+static iron_status add_argument(iron__file_list *list, const char *argument, iron_error *err) {
+    bool is_remote = iron__path_is_remote(argument), is_directory;
+    char *path, *folder = NULL;
+    struct stat info = {.st_mode = S_IFREG};
     iron_status status;
-    struct stat info;
 
-    if (iron__path_is_stdin(path))
-        return append(list, strdup(path), err);
-    if (iron__path_is_remote(path))
-        return add_remote(list, iron__remote_name(path), err);
-    if (stat(path, &info) != 0)
-        return iron__fail_path(err, "open", path, errno);
-    if (S_ISREG(info.st_mode) && (folder = folder_of_index(path)) && stat(folder, &info) != 0) {
+    if (iron__path_is_stdin(argument))
+        return append(list, strdup(argument), err);
+    if (!is_remote && stat(argument, &info) != 0)
+        return iron__fail_path(err, "open", argument, errno);
+    path = is_remote ? iron__remote_name(argument) : strdup(argument);
+    if (path && S_ISREG(info.st_mode))
+        folder = folder_of_index(path);
+    is_directory = S_ISDIR(info.st_mode) || (path && is_remote && iron__path_ends(path, "/"));
+    if (!path || !(folder || is_directory))
+        return append(list, path, err);
+    if (folder && !is_remote && stat(folder, &info) != 0)
         status = iron__fail_path(err, "open", folder, errno);
-    } else if (S_ISDIR(info.st_mode)) {
-        const char *root = folder ? folder : path;
-        size_t length = strlen(root);
-        contents in = {.root_length = length + (length == 0 || root[length - 1] != '/')};
-        listing f = {root, NULL, info.st_dev, info.st_ino, &in, NULL};
-
-        status = take_contents(list, &in, root, add_folder(list->options, &f, err), err);
-    } else {
-        status = append(list, strdup(path), err);
-    }
+    else
+        status = add_directory(list, folder ? folder : path, &info, err);
     free(folder);
+    free(path);
     return status;
 }
 
@@ -717,10 +681,6 @@ iron_status iron__file_list_fill(iron__file_list *list, const iron_source_option
     return status;
 }
 
-struct iron_input_files {
-    iron__file_list list;
-};
-
 iron_status iron_input_files_list(const iron_source_options *options, iron_input_files **out,
                                   iron_error *err) {
     iron_input_files *files;
@@ -728,9 +688,8 @@ iron_status iron_input_files_list(const iron_source_options *options, iron_input
 
     *out = NULL;
     IRON_TRY(iron__source_options_check(options, err));
-    files = calloc(1, sizeof *files);
-    status = files ? iron__file_list_fill(&files->list, options, err)
-                   : iron__no_memory(err, "a list of files");
+    IRON_TRY(IRON_NEW(&files, 1, "a list of files", err));
+    status = iron__file_list_fill(files, options, err);
     if (status == IRON_OK)
         *out = files;
     else
@@ -740,12 +699,12 @@ iron_status iron_input_files_list(const iron_source_options *options, iron_input
 
 void iron_input_files_destroy(iron_input_files *files) {
     if (files)
-        iron__file_list_clear(&files->list);
+        iron__file_list_clear(files);
     free(files);
 }
 
-size_t iron_input_files_count(const iron_input_files *files) { return files->list.count; }
+size_t iron_input_files_count(const iron_input_files *files) { return files->count; }
 
 const char *iron_input_files_at(const iron_input_files *files, size_t index) {
-    return index < files->list.count ? files->list.paths[index] : NULL;
+    return index < files->count ? files->paths[index] : NULL;
 }

@@ -141,7 +141,7 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
  * order (part-2 before part-10), without hidden files, subfolders and indexes of other files. With
  * options, files of a directory that are not tokens are skipped with a warning, and is_recursive,
  * include, exclude and the format's own names apply. A directory without files is an error. */
-typedef struct iron__file_list {
+typedef struct iron_input_files {
     char **paths;
     size_t count, capacity;
     const iron_source_options *options; /* borrowed while it is filled; else NULL */
