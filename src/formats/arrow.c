@@ -182,23 +182,9 @@ enum { FOOTER_VERSION, FOOTER_SCHEMA, FOOTER_DICTIONARIES, FOOTER_BATCHES };
 
 /* Types. */
 
-enum {
-    TYPE_INT = 2,
-    TYPE_FLOAT = 3,
-    TYPE_DECIMAL = 7,
-    TYPE_LIST = 12,
-    TYPE_STRUCT = 13,
-    TYPE_UNION = 14,
-    TYPE_FIXED_SIZE_LIST = 16,
-    TYPE_MAP = 17,
-    TYPE_LARGE_LIST = 21,
-    TYPE_RUN_END_ENCODED = 22,
-    TYPE_BINARY_VIEW = 23,
-    TYPE_STRING_VIEW = 24,
-    TYPE_LIST_VIEW = 25,
-    TYPE_LARGE_LIST_VIEW = 26,
-    TYPE_COUNT
-};
+enum { TYPE_INT = 2, TYPE_FLOAT = 3, TYPE_LIST = 12, TYPE_UNION = 14, TYPE_FIXED_SIZE_LIST = 16 };
+enum { TYPE_LARGE_LIST = 21, TYPE_BINARY_VIEW = 23, TYPE_STRING_VIEW, TYPE_LIST_VIEW };
+enum { TYPE_LARGE_LIST_VIEW = 26, TYPE_COUNT };
 
 #define ANY_CHILDREN 255u
 
@@ -207,35 +193,33 @@ enum {
 static const struct type_row {
     const char *name;
     unsigned char buffers, children;
-} types[TYPE_COUNT] = {
-    {NULL, 0, 0},
-    {"null", 0, 0},
-    {"int", 2, 0},
-    {"float", 2, 0},
-    {"binary", 3, 0},
-    {"string", 3, 0},
-    {"bool", 2, 0},
-    {"decimal", 2, 0},
-    {"date", 2, 0},
-    {"time", 2, 0},
-    {"timestamp", 2, 0},
-    {"interval", 2, 0},
-    {"list", 2, 1},
-    {"struct", 1, ANY_CHILDREN},
-    {"union", 1, ANY_CHILDREN},
-    {"fixed_size_binary", 2, 0},
-    {"fixed_size_list", 1, 1},
-    {"map", 2, 1},
-    {"duration", 2, 0},
-    {"large_binary", 3, 0},
-    {"large_string", 3, 0},
-    {"large_list", 2, 1},
-    {"run_end_encoded", 0, 2},
-    {"binary_view", 2, 0},
-    {"string_view", 2, 0},
-    {"list_view", 3, 1},
-    {"large_list_view", 3, 1},
-};
+} types[TYPE_COUNT] = {{NULL, 0, 0},
+                       {"null", 0, 0},
+                       {"int", 2, 0},
+                       {"float", 2, 0},
+                       {"binary", 3, 0},
+                       {"string", 3, 0},
+                       {"bool", 2, 0},
+                       {"decimal", 2, 0},
+                       {"date", 2, 0},
+                       {"time", 2, 0},
+                       {"timestamp", 2, 0},
+                       {"interval", 2, 0},
+                       {"list", 2, 1},
+                       {"struct", 1, ANY_CHILDREN},
+                       {"union", 1, ANY_CHILDREN},
+                       {"fixed_size_binary", 2, 0},
+                       {"fixed_size_list", 1, 1},
+                       {"map", 2, 1},
+                       {"duration", 2, 0},
+                       {"large_binary", 3, 0},
+                       {"large_string", 3, 0},
+                       {"large_list", 2, 1},
+                       {"run_end_encoded", 0, 2},
+                       {"binary_view", 2, 0},
+                       {"string_view", 2, 0},
+                       {"list_view", 3, 1},
+                       {"large_list_view", 3, 1}};
 
 /* How many nodes and buffers fields have in a batch; `views` is the number of columns whose number
  * of buffers differs from batch to batch. */
@@ -270,7 +254,7 @@ typedef struct schema {
     size_t dictionary_count, dictionary_capacity;
     unsigned version;
     size_t fields_left; /* while it is read: more fields than these cannot be in the metadata */
-    bool has_memory;
+    bool has_no_memory;
     uint64_t unknown_type; /* its number; 0: none */
 } schema;
 
@@ -343,56 +327,44 @@ static void describe_type(flat *f, const flat_table *field, unsigned depth, char
                  iron__stored_name(read_index_type(f, &encoding)));
 }
 
-static void measure_field(schema *s, flat *f, const flat_table *field, unsigned depth, counts *sum);
-
-/* Adds the nodes and buffers of a field's type, as if it had no dictionary. */
-static void measure_type(schema *s, flat *f, const flat_table *field, unsigned depth, counts *sum) {
+/* Adds the nodes and buffers of a field; the values of its dictionary are not among them. */
+static void measure_field(schema *s, flat *f, const flat_table *field, unsigned depth,
+                          counts *sum) {
     uint64_t number = flat_number(f, field, FIELD_TYPE_TYPE, 1, 0);
     size_t children, vector = flat_vector(f, field, FIELD_CHILDREN, 4, &children);
     flat_table type = flat_child(f, field, FIELD_TYPE);
+    flat_table encoding = flat_child(f, field, FIELD_DICTIONARY);
+    counts values = {0, 0, 0}, *own = encoding.at ? &values : sum;
 
-    if (number >= TYPE_COUNT)
+    if (number >= TYPE_COUNT && s->fields_left > 0)
         s->unknown_type = number;
-    f->is_bad |= number == 0 || number >= TYPE_COUNT || !type.at || depth > DEPTH_MAX;
+    f->is_bad |= s->fields_left == 0 || number == 0 || number >= TYPE_COUNT || !type.at ||
+                 depth > DEPTH_MAX || flat_number(f, &encoding, ENCODING_KIND, 2, 0) != 0;
     if (f->is_bad)
         return;
+    s->fields_left--;
     f->is_bad |= types[number].children != ANY_CHILDREN && types[number].children != children;
-    sum->nodes++;
-    sum->buffers += types[number].buffers;
-    sum->views += number == TYPE_BINARY_VIEW || number == TYPE_STRING_VIEW;
+    own->nodes++;
+    own->buffers += types[number].buffers;
+    own->views += number == TYPE_BINARY_VIEW || number == TYPE_STRING_VIEW;
     if (number == TYPE_UNION) /* dense ones have offsets; before version 5 they could be null */
-        sum->buffers +=
+        own->buffers +=
             (flat_number(f, &type, 0, 2, 0) == 1 ? 1u : 0u) + (s->version == VERSION_4 ? 1u : 0u);
     for (size_t k = 0; k < children && !f->is_bad; k++) {
         flat_table child = flat_element(f, vector, k);
 
-        measure_field(s, f, &child, depth + 1, sum);
+        measure_field(s, f, &child, depth + 1, own);
     }
-}
-
-static void measure_field(schema *s, flat *f, const flat_table *field, unsigned depth,
-                          counts *sum) {
-    flat_table encoding = flat_child(f, field, FIELD_DICTIONARY);
-    counts values = {0, 0, 0};
-
-    f->is_bad |= s->fields_left == 0;
-    if (f->is_bad)
+    if (!encoding.at)
         return;
-    s->fields_left--;
-    if (!encoding.at) {
-        measure_type(s, f, field, depth, sum);
-        return;
-    }
-    f->is_bad |= flat_number(f, &encoding, ENCODING_KIND, 2, 0) != 0;
     read_index_type(f, &encoding);
-    measure_type(s, f, field, depth, &values);
     sum->nodes++;
     sum->buffers += 2;
     if (IRON_ARRAY_GROW(&s->dictionaries, s->dictionary_count, &s->dictionary_capacity))
         s->dictionaries[s->dictionary_count++] =
             (dictionary_type){flat_number(f, &encoding, ENCODING_ID, 8, 0), values};
     else
-        s->has_memory = false;
+        s->has_no_memory = true;
 }
 
 /* Whether a field is a column of tokens. */
@@ -426,42 +398,6 @@ static bool read_column(flat *f, const flat_table *field, column *out) {
         out->index = read_index_type(f, &encoding);
     }
     return !f->is_bad;
-}
-
-/* Reads the schema into *s, which is to be cleared also on failure. */
-static void read_fields(flat *f, const flat_table *table, schema *s) {
-    size_t count, vector = flat_vector(f, table, SCHEMA_FIELDS, 4, &count);
-
-    s->fields_left = f->count / 8 < FIELDS_MAX ? f->count / 8 : FIELDS_MAX;
-    f->is_bad |= count > s->fields_left;
-    count = f->is_bad ? 0 : count;
-    s->columns = calloc(count ? count : 1, sizeof *s->columns);
-    s->details = calloc(count ? count : 1, sizeof *s->details);
-    s->has_memory = s->columns && s->details;
-    if (!s->has_memory)
-        return;
-    for (; s->count < count && s->has_memory && !f->is_bad; s->count++) {
-        iron__table_column *c = &s->columns[s->count];
-        flat_table field = flat_element(f, vector, s->count);
-        counts before = s->all;
-        size_t length, at;
-
-        at = flat_vector(f, &field, FIELD_NAME, 1, &length);
-        c->name = strndup(at ? (const char *)f->data + at : "", length);
-        s->has_memory = s->has_memory && c->name;
-        describe_type(f, &field, 0, c->type, sizeof c->type);
-        c->is_tokens = read_column(f, &field, &s->details[s->count]);
-        s->details[s->count].before = before;
-        measure_field(s, f, &field, 0, &s->all);
-    }
-    for (size_t k = 0; k < s->count; k++)
-        s->details[k].all = s->all;
-    if (s->dictionary_count > 0)
-        qsort(s->dictionaries, s->dictionary_count, sizeof *s->dictionaries, iron__by_first_number);
-    for (size_t k = 1; k < s->dictionary_count; k++) /* columns may share a dictionary */
-        f->is_bad |= s->dictionaries[k].id == s->dictionaries[k - 1].id &&
-                     memcmp(&s->dictionaries[k].values, &s->dictionaries[k - 1].values,
-                            sizeof s->dictionaries[k].values) != 0;
 }
 
 static bool is_same_schema(const schema *a, const schema *b) {
@@ -677,16 +613,43 @@ static iron_status read_message(reader *r, uint64_t at, message *m, iron_error *
 static iron_status read_schema(const reader *r, uint64_t at, flat *f, const flat_table *table,
                                unsigned version, schema *out, iron_error *err) {
     uint64_t endianness = flat_number(f, table, SCHEMA_ENDIANNESS, 2, 0);
+    size_t count, vector = flat_vector(f, table, SCHEMA_FIELDS, 4, &count);
 
     out->version = version;
     IRON_FAIL_IF(endianness == 1 && !f->is_bad, err, IRON_E_UNSUPPORTED,
                  "%.100s: Arrow data of a big-endian machine; write it again on a little-endian "
                  "one",
                  r->name);
-    f->is_bad |= endianness != 0;
-    read_fields(f, table, out);
-    if (!out->has_memory)
+    out->fields_left = f->count / 8 < FIELDS_MAX ? f->count / 8 : FIELDS_MAX;
+    f->is_bad |= endianness != 0 || count > out->fields_left;
+    count = f->is_bad ? 0 : count;
+    IRON_TRY(IRON_NEW(&out->columns, count, r->name, err));
+    IRON_TRY(IRON_NEW(&out->details, count, r->name, err));
+    for (; out->count < count && !out->has_no_memory && !f->is_bad; out->count++) {
+        iron__table_column *c = &out->columns[out->count];
+        flat_table field = flat_element(f, vector, out->count);
+        counts before = out->all;
+        size_t length, name = flat_vector(f, &field, FIELD_NAME, 1, &length);
+
+        c->name = strndup(name ? (const char *)f->data + name : "", length);
+        out->has_no_memory = !c->name;
+        describe_type(f, &field, 0, c->type, sizeof c->type);
+        c->is_tokens = read_column(f, &field, &out->details[out->count]);
+        out->details[out->count].before = before;
+        measure_field(out, f, &field, 0, &out->all);
+    }
+    if (out->has_no_memory)
         return iron__no_memory(err, r->name);
+    for (size_t k = 0; k < out->count; k++)
+        out->details[k].all = out->all;
+    if (out->dictionary_count > 0)
+        qsort(out->dictionaries, out->dictionary_count, sizeof *out->dictionaries,
+              iron__by_first_number);
+    for (size_t k = 1; k < out->dictionary_count; k++) { /* columns may share a dictionary */
+        const dictionary_type *a = &out->dictionaries[k - 1], *b = &out->dictionaries[k];
+
+        f->is_bad |= a->id == b->id && memcmp(&a->values, &b->values, sizeof a->values) != 0;
+    }
     IRON_FAIL_IF(out->unknown_type != 0, err, IRON_E_UNSUPPORTED,
                  "%.100s: a column of the Arrow type number %" PRIu64 ", which is newer than this "
                  "reader; write the column of tokens alone",

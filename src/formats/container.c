@@ -289,17 +289,15 @@ static int pickle_argument(unsigned char opcode) {
     static const struct {
         int argument;
         const char *opcodes;
-    } rows[] = {
-        {0, "(012NQR]abdelsotu})\x81\x85\x86\x87\x88\x89\x8F\x90\x91\x92\x93\x94\x97\x98"},
-        {1, "Kqh\x80\x82"},
-        {2, "M\x83"},
-        {4, "Jrj\x84"},
-        {8, "G\x95"},
-        {LINE, "ciILFSVPgp"},
-        {COUNTED | 1, "UC\x8A\x8C"},
-        {COUNTED | 4, "TXB\x8B"},
-        {COUNTED | 8, "\x8D\x8E\x96"},
-    };
+    } rows[] = {{0, "(012NQR]abdelsotu})\x81\x85\x86\x87\x88\x89\x8F\x90\x91\x92\x93\x94\x97\x98"},
+                {1, "Kqh\x80\x82"},
+                {2, "M\x83"},
+                {4, "Jrj\x84"},
+                {8, "G\x95"},
+                {LINE, "ciILFSVPgp"},
+                {COUNTED | 1, "UC\x8A\x8C"},
+                {COUNTED | 4, "TXB\x8B"},
+                {COUNTED | 8, "\x8D\x8E\x96"}};
 
     for (size_t k = 0; k < sizeof rows / sizeof rows[0] && opcode; k++)
         if (strchr(rows[k].opcodes, (char)opcode))
@@ -527,6 +525,9 @@ static bool is_utf16(const start *s) {
     return latin >= 12;
 }
 
+#define UNPACK  "decompress it first"
+#define EXTRACT "extract it first"
+#define OTHER   "name a token file"
 #define SAVE    "save its tokens as .npy or raw"
 #define CONVERT "convert its tokens to .npy or raw"
 #define REWRITE "convert it to Parquet or Arrow"
@@ -541,21 +542,18 @@ static const struct container {
     const char *magic;
     size_t length;
 } containers[] = {
-    {{"gzip", "a gzip file", "decompress it first", IRON_CODEC_GZIP}, .is = is_gzip},
-    {{"bzip2", "a bzip2 file", "decompress it first", IRON_CODEC_NONE}, .is = is_bzip2},
-    {{"xz", "an xz file", "decompress it first", IRON_CODEC_XZ}, MAGIC(0, "\xFD\x37zXZ\0")},
-    {{"lzma", "an lzma file", "decompress it first", IRON_CODEC_NONE}, .is = is_lzma},
-    {{"zstd", "a zstd file", "decompress it first", IRON_CODEC_ZSTD}, .is = is_zstd},
-    {{"lz4", "an lz4 file", "decompress it first", IRON_CODEC_LZ4}, .is = is_lz4},
-    {{"lz4-legacy", "an lz4 file of the legacy format (lz4 -l)", "decompress it first",
-      IRON_CODEC_NONE},
+    {{"gzip", "a gzip file", UNPACK, IRON_CODEC_GZIP}, .is = is_gzip},
+    {{"bzip2", "a bzip2 file", UNPACK, IRON_CODEC_NONE}, .is = is_bzip2},
+    {{"xz", "an xz file", UNPACK, IRON_CODEC_XZ}, MAGIC(0, "\xFD\x37zXZ\0")},
+    {{"lzma", "an lzma file", UNPACK, IRON_CODEC_NONE}, .is = is_lzma},
+    {{"zstd", "a zstd file", UNPACK, IRON_CODEC_ZSTD}, .is = is_zstd},
+    {{"lz4", "an lz4 file", UNPACK, IRON_CODEC_LZ4}, .is = is_lz4},
+    {{"lz4-legacy", "an lz4 file of the legacy format (lz4 -l)", UNPACK, IRON_CODEC_NONE},
      .is = is_lz4_legacy},
-    {{"zip", "a zip archive (as .npz and .pt files are)", "extract it first", IRON_CODEC_NONE},
-     .is = is_zip},
-    {{"archive", "an archive", "extract it first", IRON_CODEC_NONE},
-     MAGIC(0, "7z\xBC\xAF\x27\x1C")},
-    {{"archive", "an archive", "extract it first", IRON_CODEC_NONE}, MAGIC(0, "Rar!\x1A\x07")},
-    {{"tar", "a tar archive", "extract it first", IRON_CODEC_NONE}, .is = is_tar},
+    {{"zip", "a zip archive (as .npz and .pt files are)", EXTRACT, IRON_CODEC_NONE}, .is = is_zip},
+    {{"archive", "an archive", EXTRACT, IRON_CODEC_NONE}, MAGIC(0, "7z\xBC\xAF\x27\x1C")},
+    {{"archive", "an archive", EXTRACT, IRON_CODEC_NONE}, MAGIC(0, "Rar!\x1A\x07")},
+    {{"tar", "a tar archive", EXTRACT, IRON_CODEC_NONE}, .is = is_tar},
     {{"arrow", "an Arrow file", CONVERT, IRON_CODEC_NONE}, .is = is_arrow},
     {{"feather", "a Feather file of version 1", REWRITE, IRON_CODEC_NONE}, .is = is_feather},
     {{"orc", "an ORC file", REWRITE, IRON_CODEC_NONE}, .is = is_orc},
@@ -566,21 +564,19 @@ static const struct container {
     {{"lmdb", "an LMDB database", CONVERT, IRON_CODEC_NONE}, MAGIC(24, LMDB)},
     {{"pickle", "a pickle", SAVE, IRON_CODEC_NONE}, .is = is_pickle},
     {{"safetensors", "a safetensors file", SAVE, IRON_CODEC_NONE}, .is = is_safetensors},
-    {{"gguf", "a GGUF model", "name a token file", IRON_CODEC_NONE}, .is = is_gguf},
-    {{"sentencepiece", "a SentencePiece model", "name a token file", IRON_CODEC_NONE},
-     .is = is_sentencepiece},
-    {{"pdf", "a PDF document", "name a token file", IRON_CODEC_NONE}, .is = is_pdf},
-    {{"png", "a PNG image", "name a token file", IRON_CODEC_NONE}, MAGIC(0, "\x89PNG\r\n\x1A\n")},
-    {{"jpeg", "a JPEG image", "name a token file", IRON_CODEC_NONE}, .is = is_jpeg},
-    {{"gif", "a GIF image", "name a token file", IRON_CODEC_NONE}, MAGIC(0, "GIF87a")},
-    {{"gif", "a GIF image", "name a token file", IRON_CODEC_NONE}, MAGIC(0, "GIF89a")},
-    {{"riff", "a WebP, WAV or AVI file", "name a token file", IRON_CODEC_NONE}, .is = is_riff},
-    {{"bmp", "a BMP image", "name a token file", IRON_CODEC_NONE}, .is = is_bmp},
-    {{"tiff", "a TIFF image", "name a token file", IRON_CODEC_NONE}, .is = is_tiff},
-    {{"elf", "an executable or a library", "name a token file", IRON_CODEC_NONE}, .is = is_elf},
-    {{"pe", "a Windows program", "name a token file", IRON_CODEC_NONE}, .is = is_windows_program},
-    {{"program", "a compiled program", "name a token file", IRON_CODEC_NONE},
-     .is = is_other_program},
+    {{"gguf", "a GGUF model", OTHER, IRON_CODEC_NONE}, .is = is_gguf},
+    {{"sentencepiece", "a SentencePiece model", OTHER, IRON_CODEC_NONE}, .is = is_sentencepiece},
+    {{"pdf", "a PDF document", OTHER, IRON_CODEC_NONE}, .is = is_pdf},
+    {{"png", "a PNG image", OTHER, IRON_CODEC_NONE}, MAGIC(0, "\x89PNG\r\n\x1A\n")},
+    {{"jpeg", "a JPEG image", OTHER, IRON_CODEC_NONE}, .is = is_jpeg},
+    {{"gif", "a GIF image", OTHER, IRON_CODEC_NONE}, MAGIC(0, "GIF87a")},
+    {{"gif", "a GIF image", OTHER, IRON_CODEC_NONE}, MAGIC(0, "GIF89a")},
+    {{"riff", "a WebP, WAV or AVI file", OTHER, IRON_CODEC_NONE}, .is = is_riff},
+    {{"bmp", "a BMP image", OTHER, IRON_CODEC_NONE}, .is = is_bmp},
+    {{"tiff", "a TIFF image", OTHER, IRON_CODEC_NONE}, .is = is_tiff},
+    {{"elf", "an executable or a library", OTHER, IRON_CODEC_NONE}, .is = is_elf},
+    {{"pe", "a Windows program", OTHER, IRON_CODEC_NONE}, .is = is_windows_program},
+    {{"program", "a compiled program", OTHER, IRON_CODEC_NONE}, .is = is_other_program},
     {{"git-lfs", "a Git LFS pointer", "run git lfs pull", IRON_CODEC_NONE},
      MAGIC(0, "version https://git-lfs.github.com/spec/")},
     {{"utf-16", "UTF-16 text", "tokenize it first", IRON_CODEC_NONE}, .is = is_utf16},

@@ -90,22 +90,9 @@ static uint64_t zigzag(uint64_t value) { return value >> 1 ^ (0 - (value & 1)); 
 /* Structs in structs: Parquet has 6. */
 #define DEPTH_MAX 24u
 
-typedef enum thrift_type {
-    THRIFT_STOP = 0,
-    THRIFT_TRUE = 1,
-    THRIFT_FALSE = 2,
-    THRIFT_I8 = 3,
-    THRIFT_I16 = 4,
-    THRIFT_I32 = 5,
-    THRIFT_I64 = 6,
-    THRIFT_DOUBLE = 7,
-    THRIFT_BINARY = 8,
-    THRIFT_LIST = 9,
-    THRIFT_SET = 10,
-    THRIFT_MAP = 11,
-    THRIFT_STRUCT = 12,
-    THRIFT_UUID = 13
-} thrift_type;
+enum { THRIFT_STOP, THRIFT_TRUE, THRIFT_FALSE, THRIFT_I8, THRIFT_I16, THRIFT_I32, THRIFT_I64 };
+enum { THRIFT_DOUBLE = 7, THRIFT_BINARY, THRIFT_LIST, THRIFT_SET, THRIFT_MAP, THRIFT_STRUCT };
+enum { THRIFT_UUID = 13 };
 
 typedef struct thrift {
     const unsigned char *at, *end;
@@ -809,15 +796,8 @@ static iron_status list_chunks(const file_footer *f, size_t column, column_chunk
 
 enum { PAGE_DATA = 0, PAGE_INDEX = 1, PAGE_DICTIONARY = 2, PAGE_DATA_V2 = 3 };
 
-enum {
-    ENCODING_PLAIN = 0,
-    ENCODING_PLAIN_DICTIONARY = 2,
-    ENCODING_RLE = 3,
-    ENCODING_BIT_PACKED = 4,
-    ENCODING_DELTA = 5,
-    ENCODING_RLE_DICTIONARY = 8,
-    ENCODING_BYTE_STREAM_SPLIT = 9
-};
+enum { ENCODING_PLAIN = 0, ENCODING_PLAIN_DICTIONARY = 2, ENCODING_RLE = 3, ENCODING_DELTA = 5 };
+enum { ENCODING_RLE_DICTIONARY = 8, ENCODING_BYTE_STREAM_SPLIT = 9 };
 
 typedef struct page_header {
     uint64_t at, body;     /* bytes of the file: the header, and what follows it */
