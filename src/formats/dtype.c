@@ -12,14 +12,11 @@
 #include <string.h>
 
 static const struct {
-    iron_dtype dtype;
     const char *name, *numpy_name; /* both are understood */
     size_t bytes;
-} dtypes[] = {
-    {IRON_DTYPE_U8, "u8", "uint8", 1},    {IRON_DTYPE_U16, "u16", "uint16", 2},
-    {IRON_DTYPE_U32, "u32", "uint32", 4}, {IRON_DTYPE_I32, "i32", "int32", 4},
-    {IRON_DTYPE_I64, "i64", "int64", 8},
-};
+} dtypes[] = {[IRON_DTYPE_NONE] = {"none", "none", 0}, [IRON_DTYPE_U8] = {"u8", "uint8", 1},
+              [IRON_DTYPE_U16] = {"u16", "uint16", 2}, [IRON_DTYPE_U32] = {"u32", "uint32", 4},
+              [IRON_DTYPE_I32] = {"i32", "int32", 4},  [IRON_DTYPE_I64] = {"i64", "int64", 8}};
 
 #define LANES    32u
 #define LINE_I64 8u /* in a line of 64 bytes */
@@ -27,28 +24,19 @@ static const struct {
 #define DTYPE_COUNT (sizeof dtypes / sizeof dtypes[0])
 
 iron_status iron_dtype_parse(const char *name, iron_dtype *out, iron_error *err) {
-    for (size_t k = 0; k < DTYPE_COUNT; k++) {
-        if (strcmp(dtypes[k].name, name) == 0 || strcmp(dtypes[k].numpy_name, name) == 0) {
-            *out = dtypes[k].dtype;
+    for (*out = IRON_DTYPE_U8; *out < DTYPE_COUNT; ++*out)
+        if (strcmp(dtypes[*out].name, name) == 0 || strcmp(dtypes[*out].numpy_name, name) == 0)
             return IRON_OK;
-        }
-    }
     *out = IRON_DTYPE_NONE;
     IRON_FAIL(err, IRON_E_ARG, "unknown dtype '%.40s'; use u8, u16, u32, i32 or i64", name);
 }
 
 const char *iron_dtype_name(iron_dtype dtype) {
-    for (size_t k = 0; k < DTYPE_COUNT; k++)
-        if (dtypes[k].dtype == dtype)
-            return dtypes[k].name;
-    return "none";
+    return dtypes[(size_t)dtype < DTYPE_COUNT ? dtype : IRON_DTYPE_NONE].name;
 }
 
 size_t iron_dtype_bytes(iron_dtype dtype) {
-    for (size_t k = 0; k < DTYPE_COUNT; k++)
-        if (dtypes[k].dtype == dtype)
-            return dtypes[k].bytes;
-    return 0;
+    return (size_t)dtype < DTYPE_COUNT ? dtypes[dtype].bytes : 0;
 }
 
 iron_status iron__dtype_from_code(unsigned code, bool is_f64_first, const char *name, unsigned byte,
@@ -71,16 +59,6 @@ iron_status iron__dtype_from_code(unsigned code, bool is_f64_first, const char *
                  "(u16)",
                  name, byte, code, shown);
     return IRON_OK;
-}
-
-static void widen_u8(const uint8_t *from, size_t count, uint32_t *to) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = from[k];
-}
-
-static void widen_u16(const uint16_t *from, size_t count, uint32_t *to) {
-    for (size_t k = 0; k < count; k++)
-        to[k] = from[k];
 }
 
 /* Narrows i64, and returns whether all are tokens. Bits are collected in as many lanes as several
@@ -140,10 +118,12 @@ const uint32_t *iron__view_check_tokens(const iron__tokens_view *view, size_t be
         *is_bad = extra_bits_i32((const int32_t *)in_place + begin, *count) || *is_bad;
         return in_place + begin;
     case IRON_DTYPE_U8:
-        widen_u8((const uint8_t *)view->data + begin, *count, wide);
+        for (size_t k = 0; k < *count; k++)
+            wide[k] = ((const uint8_t *)view->data + begin)[k];
         break;
     case IRON_DTYPE_U16:
-        widen_u16((const uint16_t *)view->data + begin, *count, wide);
+        for (size_t k = 0; k < *count; k++)
+            wide[k] = ((const uint16_t *)view->data + begin)[k];
         break;
     default:
         *is_bad = !narrow_i64((const int64_t *)view->data + begin, *count, wide) || *is_bad;

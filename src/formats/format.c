@@ -6,6 +6,7 @@
 #include "formats/format.h"
 
 #include "core/fail.h"
+#include "core/memory.h"
 #include "formats/dtype.h"
 
 #include <inttypes.h>
@@ -53,6 +54,35 @@ void iron__format_layout_clear(iron__format_layout *layout) {
     *layout = (iron__format_layout){.format = NULL};
 }
 
+/* Fills the columns of the candidate's report. `chosen` may be `count`: none; a reason says why, if
+ * the user did not name one. */
+static iron_status report_columns(const iron__candidate *c, const iron__table_column *columns,
+                                  size_t count, size_t chosen, iron_error *err) {
+    iron_sniff_report *r = c->report;
+    size_t possible = 0;
+
+    IRON_TRY(IRON_NEW(&r->columns, count, "the columns of a table", err));
+    for (size_t k = 0; k < count; k++) {
+        iron_sniff_column *to = &r->columns[k];
+
+        to->name = strdup(columns[k].name);
+        if (!to->name)
+            return iron__no_memory(err, "the columns of a table");
+        memcpy(to->type, columns[k].type, sizeof to->type);
+        to->is_chosen = k == chosen;
+        possible += columns[k].is_tokens;
+        r->column_count++;
+    }
+    if (chosen < count || c->column)
+        return IRON_OK;
+    if (possible == 0)
+        iron__format_reason(c, "no column of integers or lists of integers: it has no tokens");
+    else
+        iron__format_reason(c, "%zu columns could be the tokens: choose one with --column",
+                            possible);
+    return IRON_OK;
+}
+
 iron_status iron__format_choose(const iron__candidate *c, const iron__table_column *columns,
                                 size_t count, size_t *chosen, char **name, iron_error *err) {
     bool may_be_open = c->report && !c->column;
@@ -61,7 +91,7 @@ iron_status iron__format_choose(const iron__candidate *c, const iron__table_colu
 
     *name = NULL;
     if (c->report)
-        IRON_TRY(iron__sniff_columns(c, columns, count, status == IRON_OK ? *chosen : count, err));
+        IRON_TRY(report_columns(c, columns, count, status == IRON_OK ? *chosen : count, err));
     if (may_be_open && status != IRON_OK)
         return IRON_OK;
     IRON_TRY(status);

@@ -138,14 +138,9 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
 /* Reads the next `want` bytes of the header; an error if the file ends before. */
 iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron_error *err);
 
-/* Arrays in Fortran order (fortran.c). */
-
 #define IRON_DIMENSIONS_MAX 64u
 
-/* Makes the layout's table from its shape; an error if the array cannot be read in bounded
- * memory. */
-iron_status iron__fortran_table(iron__format_layout *layout, const char *name, iron_error *err);
-/* Where a token is in the file, counted in tokens. */
+/* Where a token of an array in Fortran order is in the file, counted in tokens (npy.c). */
 uint64_t iron__fortran_place(const iron__format_layout *layout, uint64_t token);
 
 /* Reverses the bytes of each token. */
@@ -167,13 +162,6 @@ const iron__container *iron__container_find(const iron__candidate *c);
 const char *iron__container_by_name(const char *path, iron_dtype dtype);
 /* Whether bytes are UTF-8 text, but for one in a thousand: control characters and invalid ones. */
 bool iron__is_text(const unsigned char *data, size_t count);
-
-/* Columns (sniff.c). */
-
-/* Fills the columns of the candidate's report. `chosen` may be `count`: none; a reason says why, if
- * the user did not name one. */
-iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_column *columns,
-                                size_t count, size_t chosen, iron_error *err);
 
 /* Widths (sniff.c). */
 

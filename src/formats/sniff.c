@@ -16,6 +16,7 @@
  * distribution; u16 is the common one. Every answer comes with the numbers that led to it.
  */
 #include "core/fail.h"
+#include "core/number.h"
 #include "formats/format.h"
 #include "io/remote.h"
 
@@ -289,11 +290,11 @@ iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, ir
     else if (width == 1 && is_u16_split(data, count))
         looks = IRON_DTYPE_U16;
     if (looks != IRON_DTYPE_NONE) {
+        bool is_half = iron_dtype_bytes(looks) == 2 * (size_t)width;
+
         snprintf(why, IRON_WHY_ROOM, "%s small, like the upper %s of %s ids",
-                 iron_dtype_bytes(looks) == 2 * (size_t)width ? "every second value is"
-                                                              : "most values are",
-                 iron_dtype_bytes(looks) == 2 * (size_t)width ? "halves" : "parts",
-                 iron_dtype_name(looks));
+                 is_half ? "every second value is" : "most values are",
+                 is_half ? "halves" : "parts", iron_dtype_name(looks));
         return looks;
     }
     if (width > 1 && is_several(data, count, width, 1))
@@ -358,44 +359,13 @@ static iron_status read_sample(iron__candidate *c, uint64_t bytes, unsigned char
                                iron_error *err) {
     const uint64_t starts[PARTS] = {0, bytes / 16 * 8, (bytes - PART_BYTES) / 8 * 8};
 
-    *count = bytes < PARTS * PART_BYTES ? (size_t)bytes : PARTS * PART_BYTES;
+    *count = iron__min_size(PARTS * PART_BYTES, bytes);
     if (iron__input_is_pipe(c->file)) /* compressed: only its beginning */
         return iron__input_read(c->file, to, PARTS * PART_BYTES, count, err);
     if (*count < PARTS * PART_BYTES)
         return iron__input_read_at(c->file, 0, to, *count, err);
     for (size_t k = 0; k < PARTS; k++)
         IRON_TRY(iron__input_read_at(c->file, starts[k], to + k * PART_BYTES, PART_BYTES, err));
-    return IRON_OK;
-}
-
-/* Columns. */
-
-iron_status iron__sniff_columns(const iron__candidate *c, const iron__table_column *columns,
-                                size_t count, size_t chosen, iron_error *err) {
-    iron_sniff_report *r = c->report;
-    size_t possible = 0;
-
-    r->columns = calloc(count ? count : 1, sizeof *r->columns);
-    for (size_t k = 0; r->columns && k < count; k++) {
-        iron_sniff_column *to = &r->columns[k];
-
-        to->name = strdup(columns[k].name);
-        if (!to->name)
-            break;
-        memcpy(to->type, columns[k].type, sizeof to->type);
-        to->is_chosen = k == chosen;
-        possible += columns[k].is_tokens;
-        r->column_count++;
-    }
-    if (r->column_count < count || !r->columns)
-        return iron__no_memory(err, "the columns of a table");
-    if (chosen < count || c->column)
-        return IRON_OK;
-    if (possible == 0)
-        iron__format_reason(c, "no column of integers or lists of integers: it has no tokens");
-    else
-        iron__format_reason(c, "%zu columns could be the tokens: choose one with --column",
-                            possible);
     return IRON_OK;
 }
 

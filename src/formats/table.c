@@ -20,18 +20,16 @@
 
 iron_status iron__table_create(const iron__table_kind *kind, size_t state_bytes, iron__table **out,
                                iron_error *err) {
-    iron__table *table = calloc(1, sizeof *table);
-
-    *out = NULL;
-    if (table)
-        table->state = calloc(1, state_bytes);
-    if (!table || !table->state) {
-        free(table);
-        return iron__no_memory(err, "a table");
+    *out = calloc(1, sizeof **out);
+    if (*out)
+        (*out)->state = calloc(1, state_bytes);
+    if (*out && (*out)->state) {
+        (*out)->kind = kind;
+        return IRON_OK;
     }
-    table->kind = kind;
-    *out = table;
-    return IRON_OK;
+    free(*out);
+    *out = NULL;
+    return iron__no_memory(err, "a table");
 }
 
 void iron__table_destroy(iron__table *table) {
@@ -134,21 +132,19 @@ size_t iron__stored_convert(iron__stored stored, const void *from, size_t count,
 iron_status iron__stored_refuse(iron__stored stored, const void *from, size_t index,
                                 const char *name, const char *column, uint64_t row,
                                 iron_error *err) {
-    const unsigned char *at = (const unsigned char *)from + index * iron__stored_bytes(stored);
-    unsigned unused = 64 - 8 * (unsigned)iron__stored_bytes(stored); /* upper bits */
+    size_t bytes = iron__stored_bytes(stored);
+    unsigned unused = 64 - 8 * (unsigned)bytes; /* upper bits */
     uint64_t bits = 0;
-    int64_t value;
+    char value[24];
 
-    memcpy(&bits, at, iron__stored_bytes(stored));
-    value = (int64_t)(bits << unused) >> unused; /* with the sign */
+    memcpy(&bits, (const unsigned char *)from + index * bytes, bytes);
     if (stored == IRON_STORED_U64)
-        return iron__fail(err, IRON_E_FORMAT, EDOM,
-                          "%.90s: row %" PRIu64 " of column %.50s has %" PRIu64
-                          "; tokens must be 0 to 4294967295",
-                          name, row, column, bits);
+        snprintf(value, sizeof value, "%" PRIu64, bits);
+    else /* with the sign */
+        snprintf(value, sizeof value, "%" PRId64, (int64_t)(bits << unused) >> unused);
     return iron__fail(err, IRON_E_FORMAT, EDOM,
-                      "%.90s: row %" PRIu64 " of column %.50s has %" PRId64
-                      "; tokens must be 0 to 4294967295",
+                      "%.90s: row %" PRIu64 " of column %.50s has %s; tokens must be 0 to "
+                      "4294967295",
                       name, row, column, value);
 }
 
@@ -208,6 +204,7 @@ iron_status iron__table_choose(const iron__table_column *columns, size_t count, 
     char text[120] = "", item[128];
     size_t found = 0;
 
+    *index = 0;
     for (size_t k = 0; k < count; k++) {
         snprintf(item, sizeof item, "%.40s (%s)", columns[k].name, columns[k].type);
         iron__append_item(text, sizeof text, item);
@@ -229,11 +226,10 @@ iron_status iron__table_choose(const iron__table_column *columns, size_t count, 
                 *index = k;
                 return IRON_OK;
             }
-    for (size_t k = 0; k < count; k++)
-        if (columns[k].is_tokens) {
-            *index = k;
-            found++;
-        }
+    for (size_t k = 0; k < count; k++) {
+        *index = columns[k].is_tokens ? k : *index;
+        found += columns[k].is_tokens;
+    }
     IRON_FAIL_IF(found == 0, err, IRON_E_FORMAT,
                  "%.80s has no column of integers or lists of integers; its columns are: %s", name,
                  count ? text : "none");

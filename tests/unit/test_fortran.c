@@ -5,7 +5,7 @@
  * of both orders.
  */
 #define TILE_BYTES ((size_t)1024)
-#include "formats/fortran.c"
+#include "formats/npy.c"
 
 #include "place.h"
 #include "support.h"
@@ -78,7 +78,7 @@ static iron_status fill_tile(void *context, uint64_t index, iron__block *block,
 static void reader_open(array_reader *r, iron__format_layout *l) {
     iron_error err;
 
-    assert_ok(iron__fortran_table(l, "array", &err), &err);
+    assert_ok(fortran_table(l, "array", &err), &err);
     r->layout = l;
     r->owner = (iron__blocks_owner){l->table->block_count, fill_tile, NULL, l->table};
     r->blocks = (iron__blocks_range){NULL, &r->owner, 0};
@@ -147,12 +147,12 @@ static void rows_that_do_not_fit(void **state) {
     iron_error err;
 
     (void)state;
-    assert_ok(iron__fortran_table(&l, "array", &err), &err);
+    assert_ok(fortran_table(&l, "array", &err), &err);
     iron__table_destroy(l.table);
     l.table = NULL;
     shape[1]++;
     l.tokens = 2 * shape[1];
-    assert_refused(iron__fortran_table(&l, "array", &err), IRON_E_UNSUPPORTED, &err);
+    assert_refused(fortran_table(&l, "array", &err), IRON_E_UNSUPPORTED, &err);
     assert_says(&err, "numpy.ascontiguousarray");
 }
 
