@@ -9,6 +9,7 @@
  */
 #include <iron/iron_digest.h>
 
+#include "core/array.h"
 #include "core/fail.h"
 #include "core/memory.h"
 #include "formats/format.h"
@@ -17,28 +18,24 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The rows of a table, read one block at a time. */
-typedef struct table_rows {
-    const iron__table *table; /* NULL: documents of an index */
-    iron__input in;
-    size_t block;     /* its number, if it is known */
-    size_t at;        /* the next row of it */
-    iron__block rows; /* where its rows begin in the file */
-    bool is_known;
-} table_rows;
-
 struct iron_documents {
-    iron__sidecar index;
     uint64_t tokens; /* of the file */
     uint64_t width;
     uint64_t count; /* documents */
-    uint64_t next;  /* of an index: the next document */
+    uint64_t next;  /* the next document */
     uint64_t last;  /* the last beginning or end that was read */
     uint64_t read;  /* how many ends were read */
+    /* of an index */
+    iron__sidecar index;
     bool is_megatron;
     iron__numbers ends;    /* of documents: Megatron counts in sequences, ds in tokens */
     iron__numbers offsets; /* Megatron: where each sequence begins, in bytes */
-    table_rows rows;
+    /* of a table, whose rows are read one block at a time */
+    const iron__table *table; /* NULL: an index */
+    iron__input in;
+    size_t block;     /* its number, if has_rows */
+    iron__block rows; /* where its rows begin in the file */
+    bool has_rows;
 };
 
 iron__cut iron__source_cut(const iron_source *source, size_t index) {
@@ -90,11 +87,11 @@ iron_status iron_documents_open(const iron_source *source, size_t index, iron_do
     d->width = iron_dtype_bytes(iron_source_dtype(source));
     d->is_megatron = layout->index.offsets_at > 0;
     d->count = layout->table ? layout->table->rows : layout->documents;
-    d->rows.in = (iron__input){.path = path, .bytes = layout->bytes, .fd = -1};
+    d->in = (iron__input){.path = path, .bytes = layout->bytes, .fd = -1};
     if (layout->table) {
-        d->rows.table = layout->table;
-        status = iron__input_open(&d->rows.in, err);
-        iron__layout_use_frames(layout, &d->rows.in);
+        d->table = layout->table;
+        status = iron__input_open(&d->in, err);
+        iron__layout_use_frames(layout, &d->in);
     } else {
         status = open_index(d, path, &layout->index, &is_there, err);
     }
@@ -109,16 +106,42 @@ void iron_documents_close(iron_documents *documents) {
     if (!documents)
         return;
     iron__sidecar_close(&documents->index);
-    iron__input_close(&documents->rows.in);
-    iron__block_clear(&documents->rows.rows);
+    iron__input_close(&documents->in);
+    iron__block_clear(&documents->rows);
     free(documents);
 }
 
-/* Where document k of an index begins. */
+static iron_status load_rows(iron_documents *d, size_t block, iron_error *err) {
+    if (d->has_rows && d->block == block)
+        return IRON_OK;
+    d->has_rows = false;
+    d->rows.place_count = 0;
+    IRON_TRY(iron__table_row_starts(d->table, &d->in, block, &d->rows, err));
+    d->block = block;
+    d->has_rows = true;
+    return IRON_OK;
+}
+
+/* Where document k begins. */
 static iron_status find_start(iron_documents *d, uint64_t k, uint64_t *start, iron_error *err) {
-    uint64_t sequence;
+    const iron__table_block *blocks = d->table ? d->table->blocks : NULL;
+    uint64_t sequence, row;
 
     *start = 0;
+    if (blocks) {
+        row = d->has_rows ? k - blocks[d->block].first_row : UINT64_MAX;
+        if (row >= d->rows.place_count) { /* in another block, or an earlier one: it wraps around */
+            IRON_TRY(load_rows(
+                d,
+                iron__array_find(&blocks[0].first_row, sizeof blocks[0], d->table->block_count, k),
+                err));
+            row = k - blocks[d->block].first_row;
+        }
+        IRON_FAIL_IF(row >= d->rows.place_count, err, IRON_E_FORMAT,
+                     "%.100s changed while being read", d->in.path);
+        *start = d->rows.places[row];
+        return IRON_OK;
+    }
     if (k == 0)
         return IRON_OK;
     if (!d->is_megatron)
@@ -132,98 +155,48 @@ static iron_status find_start(iron_documents *d, uint64_t k, uint64_t *start, ir
     return IRON_OK;
 }
 
-static iron_status load_rows(table_rows *r, size_t block, iron_error *err) {
-    r->at = 0;
-    if (r->is_known && r->block == block)
-        return IRON_OK;
-    r->is_known = false;
-    r->rows.place_count = 0;
-    IRON_TRY(iron__table_row_starts(r->table, &r->in, block, &r->rows, err));
-    r->block = block;
-    r->is_known = true;
-    return IRON_OK;
-}
-
-/* Rows that begin at a position may be in two blocks: empty ones at the end of the first. */
-static iron_status seek_row(table_rows *r, uint64_t position, iron_error *err) {
-    const iron__table *t = r->table;
-    size_t low = 0, high = t->block_count;
-
-    while (low < high) { /* the first block that ends at the position or after it */
-        size_t middle = low + (high - low) / 2;
-
-        if (t->blocks[middle].first + iron__table_block_tokens(t, middle) < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low >= t->block_count) {
-        r->block = t->block_count;
-        r->is_known = false;
-        return IRON_OK;
-    }
-    IRON_TRY(load_rows(r, low, err));
-    while (r->at < r->rows.place_count && r->rows.places[r->at] < position)
-        r->at++;
-    return IRON_OK;
-}
-
-/* The next document is the first that begins at the position or later. */
+/* The next document is the first that begins at the position or later. Rows that begin there may be
+ * in two blocks: empty ones at the end of the first. */
 static iron_status seek(iron_documents *d, uint64_t position, iron_error *err) {
-    uint64_t low = 0, high = d->count, start;
+    const iron__table *t = d->table;
+    uint64_t low = 0, high = t ? t->block_count : d->count, start;
     iron_status status = IRON_OK;
 
     d->last = position;
-    if (d->rows.table)
-        return seek_row(&d->rows, position, err);
     d->ends.is_sought = d->offsets.is_sought = true;
     while (low < high && status == IRON_OK) {
         uint64_t middle = low + (high - low) / 2;
 
-        status = find_start(d, middle, &start, err);
+        if (t) /* the first block that ends at the position or after it */
+            start = t->blocks[middle].first + iron__table_block_tokens(t, (size_t)middle);
+        else
+            status = find_start(d, middle, &start, err);
         if (start < position)
             low = middle + 1;
         else
             high = middle;
     }
     d->ends.is_sought = d->offsets.is_sought = false;
-    d->next = low;
-    return status;
-}
-
-/* The next row, from the block after this one if need be. */
-static iron_status next_row(table_rows *r, uint64_t *start, bool *is_there, iron_error *err) {
-    *is_there = false;
-    while (r->block < r->table->block_count) {
-        if (!r->is_known)
-            IRON_TRY(load_rows(r, r->block, err));
-        if (r->at < r->rows.place_count) {
-            *start = r->rows.places[r->at++];
-            *is_there = true;
-            return IRON_OK;
-        }
-        if (r->block + 1 >= r->table->block_count)
-            return IRON_OK;
-        IRON_TRY(load_rows(r, r->block + 1, err));
-    }
+    d->next = t ? d->count : low;
+    if (!t || low >= t->block_count)
+        return status;
+    IRON_TRY(load_rows(d, (size_t)low, err));
+    d->next = t->blocks[low].first_row;
+    for (size_t k = 0; k < d->rows.place_count && d->rows.places[k] < position; k++)
+        d->next++;
     return IRON_OK;
 }
 
 /* Where the next document begins. */
 static iron_status next_start(iron_documents *d, uint64_t *start, bool *is_there, iron_error *err) {
-    const char *name = d->rows.table ? d->rows.in.path : d->index.path;
-
     *is_there = d->next < d->count;
-    if (d->rows.table)
-        IRON_TRY(next_row(&d->rows, start, is_there, err));
-    else if (*is_there)
-        IRON_TRY(find_start(d, d->next, start, err));
     if (!*is_there)
         return IRON_OK;
+    IRON_TRY(find_start(d, d->next, start, err));
     IRON_FAIL_IF(*start < d->last || *start > d->tokens, err, IRON_E_FORMAT,
                  "%.100s: a document begins at token %" PRIu64 ", expected %" PRIu64 " to %" PRIu64
                  "; it changed while being read",
-                 name, *start, d->last, d->tokens);
+                 d->table ? d->in.path : d->index.path, *start, d->last, d->tokens);
     d->last = *start;
     d->next++;
     return IRON_OK;
@@ -234,28 +207,17 @@ iron_status iron_documents_read(iron_documents *documents, uint64_t *ends, size_
     iron_documents *d = documents;
 
     *count = 0;
-    d->rows.in.stop = NULL;
+    d->in.stop = NULL;
     while (*count < room && d->read < d->count) {
         uint64_t end = d->tokens;
-        bool is_there = true;
 
         /* a document ends where the next one begins; an index has an entry for the last, too */
-        if (!d->rows.table) {
+        if (!d->table || d->read + 1 < d->count)
             IRON_TRY(find_start(d, d->read + 1, &end, err));
-        } else {
-            if (d->read == 0)
-                IRON_TRY(next_start(d, &end, &is_there, err));
-            end = d->tokens;
-            if (d->read + 1 < d->count)
-                IRON_TRY(next_start(d, &end, &is_there, err));
-        }
-        IRON_FAIL_IF(!is_there, err, IRON_E_FORMAT, "%.100s changed while being read",
-                     d->rows.in.path);
         IRON_FAIL_IF(end < d->last || end > d->tokens, err, IRON_E_FORMAT,
                      "%.100s: document %" PRIu64 " ends at token %" PRIu64 ", expected %" PRIu64
                      " to %" PRIu64 "; it changed while being read",
-                     d->rows.table ? d->rows.in.path : d->index.path, d->read, end, d->last,
-                     d->tokens);
+                     d->table ? d->in.path : d->index.path, d->read, end, d->last, d->tokens);
         d->last = ends[(*count)++] = end;
         d->read++;
     }
@@ -268,7 +230,7 @@ iron_status iron__documents_each(iron_documents *documents, uint64_t first, uint
     uint64_t begin = 0, next = 0;
     bool is_there = false, is_next_there = false;
 
-    documents->rows.in.stop = stop;
+    documents->in.stop = stop;
     IRON_TRY(seek(documents, first, err));
     IRON_TRY(next_start(documents, &begin, &is_there, err));
     while (is_there && (begin < end || (begin == end && end == documents->tokens))) {
