@@ -853,6 +853,8 @@ static iron_status decompress_all(reader *r, iron__codec codec, const unsigned c
     return status;
 }
 
+static const char too_short[] = "a compressed buffer that is too short for its column";
+
 /* Gives bytes from ... from+bytes-1 of a buffer, decompressed; valid until the next call. */
 static iron_status load(reader *r, const batch *b, const span *s, uint64_t from, uint64_t bytes,
                         const unsigned char **out, iron_error *err) {
@@ -869,14 +871,14 @@ static iron_status load(reader *r, const batch *b, const span *s, uint64_t from,
         return reader_get(r, s->at + from, bytes, out, err);
     IRON_TRY(read_length(r, s, &length, &is_stored, err));
     if (length < from + bytes)
-        return damaged(r, s->at, "a compressed buffer that is too short for its column", err);
+        return damaged(r, s->at, too_short, err);
     if (is_stored)
         return reader_get(r, s->at + 8 + from, bytes, out, err);
     IRON_TRY(reader_get(r, s->at, s->bytes, out, err));
     if (length == IRON_COUNT_UNKNOWN) {
         IRON_TRY(decompress_all(r, b->codec, *out + 8, (size_t)s->bytes - 8, err));
         if (r->scratch.bytes < from + bytes)
-            return damaged(r, s->at, "a compressed buffer that is too short for its column", err);
+            return damaged(r, s->at, too_short, err);
     } else {
         r->scratch.bytes = 0;
         IRON_TRY(iron__block_reserve(&r->scratch, (size_t)length, err));
@@ -1346,29 +1348,6 @@ static iron_status check_nulls(const arrow *a, reader *r, const iron__table *t, 
     return status;
 }
 
-/* Compressed batches are decoded as a whole: refuses those for which memory is not enough, and
- * those whose values are too few. */
-static iron_status check_compressed(const arrow *a, reader *r, const batch *b, uint64_t tokens,
-                                    iron_error *err) {
-    uint64_t width = value_bytes(&a->column), length;
-    bool is_stored;
-
-    IRON_FAIL_IF(b->rows > IRON_TABLE_PART_BYTES_MAX / 8 ||
-                     b->items > IRON_TABLE_PART_BYTES_MAX / width ||
-                     tokens > IRON_TABLE_PART_BYTES_MAX / 4,
-                 err, IRON_E_UNSUPPORTED,
-                 "%.90s at byte %" PRIu64 ": a compressed batch of %" PRIu64 " rows and %" PRIu64
-                 " values, too many to hold in memory at once; write smaller record batches",
-                 r->name, b->at, b->rows, b->items);
-    if (b->items == 0)
-        return IRON_OK;
-    IRON_TRY(read_length(r, &b->values, &length, &is_stored, err));
-    return length < b->items * width
-               ? damaged(r, b->values.at, "a compressed buffer that is too short for its column",
-                         err)
-               : IRON_OK;
-}
-
 /* Moves *item, where the values of row `row` begin, past `rows` rows of an uncompressed batch. The
  * values of a direct block are read without their offsets, so these are checked here. */
 static iron_status pass_rows(const arrow *a, reader *r, const iron__table *t, const batch *b,
@@ -1431,8 +1410,9 @@ static iron_status divide_batch(arrow *a, reader *r, iron__table *t, const batch
 
 static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, iron_error *err) {
     iron__table_block *last = t->block_count ? &t->blocks[t->block_count - 1] : NULL;
-    uint64_t first = 0, end = 0, tokens, rows;
+    uint64_t first = 0, end = 0, tokens, rows, width = value_bytes(&a->column), length;
     batch b = {.rows = 0};
+    bool is_stored;
 
     IRON_TRY(find_batch(a, r, m, &b, err));
     if (t->column)
@@ -1445,8 +1425,19 @@ static iron_status add_batch(arrow *a, reader *r, iron__table *t, message *m, ir
         return IRON_OK;
     }
     if (b.codec != IRON_CODEC_NONE) {
+        /* they are decoded as a whole: memory must be enough for that */
         IRON_TRY(iron__codec_load(b.codec, r->name, err));
-        IRON_TRY(check_compressed(a, r, &b, end - first, err));
+        IRON_FAIL_IF(
+            b.rows > IRON_TABLE_PART_BYTES_MAX / 8 || b.items > IRON_TABLE_PART_BYTES_MAX / width ||
+                end - first > IRON_TABLE_PART_BYTES_MAX / 4,
+            err, IRON_E_UNSUPPORTED,
+            "%.90s at byte %" PRIu64 ": a compressed batch of %" PRIu64 " rows and %" PRIu64
+            " values, too many to hold in memory at once; write smaller record batches",
+            r->name, b.at, b.rows, b.items);
+        if (b.items > 0)
+            IRON_TRY(read_length(r, &b.values, &length, &is_stored, err));
+        if (b.items > 0 && length < b.items * width)
+            return damaged(r, b.values.at, too_short, err);
     }
     if (b.nulls > 0 || b.item_nulls > 0)
         IRON_TRY(check_nulls(a, r, t, &b, err));
@@ -1512,25 +1503,6 @@ static iron_status read_footer(reader *r, const unsigned char *bytes, uint64_t c
     IRON_TRY(
         note_footer_blocks(places, r, &f, &footer, FOOTER_DICTIONARIES, HEADER_DICTIONARY, err));
     return note_footer_blocks(places, r, &f, &footer, FOOTER_BATCHES, HEADER_BATCH, err);
-}
-
-/* Finds and reads the footer of a regular file. */
-static iron_status find_footer(reader *r, schema *out, message_places *places, iron_error *err) {
-    uint64_t bytes = r->file->bytes, length;
-    const unsigned char *at;
-
-    if (bytes < 8 + TRAILER_BYTES)
-        return cut_off(r, bytes, 8 + TRAILER_BYTES, err);
-    IRON_TRY(reader_get(r, bytes - TRAILER_BYTES, TRAILER_BYTES, &at, err));
-    IRON_FAIL_IF(memcmp(at + 4, MAGIC, MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
-                 "%.100s begins like an Arrow file, but does not end with %s; is it cut off?",
-                 r->name, MAGIC);
-    length = iron__load_u32(at);
-    if (length > bytes - TRAILER_BYTES - 8 || length > METADATA_BYTES_MAX)
-        return damaged(r, bytes - TRAILER_BYTES, "the length of the footer is impossible", err);
-    r->limit = bytes - TRAILER_BYTES - length;
-    IRON_TRY(reader_get(r, r->limit, length, &at, err));
-    return read_footer(r, at, length, out, places, err);
 }
 
 /* Compares the messages that were found with the footer's. By the specification, a file's batches
@@ -1629,7 +1601,7 @@ static iron_status choose_column(arrow *a, const iron__candidate *c, iron__table
 /* Reads the schema that begins a stream. In a file it is in the footer, too, where it was read
  * before; *at moves behind it. */
 static iron_status read_first(arrow *a, reader *r, uint64_t *at, iron_error *err) {
-    schema second = {.columns = NULL};
+    schema second = {.columns = NULL}, *s = r->pipe || !a->is_file ? &a->schema : &second;
     iron_status status;
     message m;
 
@@ -1643,10 +1615,8 @@ static iron_status read_first(arrow *a, reader *r, uint64_t *at, iron_error *err
     if (m.header != HEADER_SCHEMA)
         return damaged(r, *at, "the first message is not a schema", err);
     *at = m.end;
-    if (!a->is_file || r->pipe)
-        return read_schema(r, m.at, &m.flat, &m.table, m.version, &a->schema, err);
-    status = read_schema(r, m.at, &m.flat, &m.table, m.version, &second, err);
-    if (status == IRON_OK && !is_same_schema(&a->schema, &second))
+    status = read_schema(r, m.at, &m.flat, &m.table, m.version, s, err);
+    if (status == IRON_OK && s == &second && !is_same_schema(&a->schema, &second))
         status = damaged(r, m.at, "a schema that is not that of the footer", err);
     schema_clear(&second);
     return status;
@@ -1654,12 +1624,25 @@ static iron_status read_first(arrow *a, reader *r, uint64_t *at, iron_error *err
 
 static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__table *t,
                                 iron_error *err) {
+    uint64_t bytes = c->file->bytes, at = find_start(c, a->is_file), length;
     message_places footer = {{0}, {0}, {0}};
-    uint64_t at = find_start(c, a->is_file);
+    const unsigned char *data;
 
-    r->limit = c->file->bytes;
-    if (a->is_file)
-        IRON_TRY(find_footer(r, &a->schema, &footer, err));
+    r->limit = bytes;
+    if (a->is_file) {
+        if (bytes < 8 + TRAILER_BYTES)
+            return cut_off(r, bytes, 8 + TRAILER_BYTES, err);
+        IRON_TRY(reader_get(r, bytes - TRAILER_BYTES, TRAILER_BYTES, &data, err));
+        IRON_FAIL_IF(memcmp(data + 4, MAGIC, MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
+                     "%.100s begins like an Arrow file, but does not end with %s; is it cut off?",
+                     r->name, MAGIC);
+        length = iron__load_u32(data);
+        if (length > bytes - TRAILER_BYTES - 8 || length > METADATA_BYTES_MAX)
+            return damaged(r, bytes - TRAILER_BYTES, "the length of the footer is impossible", err);
+        r->limit = bytes - TRAILER_BYTES - length;
+        IRON_TRY(reader_get(r, r->limit, length, &data, err));
+        IRON_TRY(read_footer(r, data, length, &a->schema, &footer, err));
+    }
     IRON_TRY(read_first(a, r, &at, err));
     IRON_TRY(choose_column(a, c, t, err));
     IRON_TRY(walk(a, r, t, at, &footer, err));

@@ -291,17 +291,6 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Whether a file has the name that Streaming gives to shards. */
-static bool has_shard_name(const char *path) {
-    static const char *const suffixes[] = {".mds",     ".mds.zstd", ".mds.gz",
-                                           ".mds.bz2", ".mds.br",   ".mds.snappy"};
-
-    for (size_t k = 0; k < sizeof suffixes / sizeof suffixes[0]; k++)
-        if (iron__path_ends(path, suffixes[k]))
-            return true;
-    return false;
-}
-
 /* Finds the shard in the index beside it, or in one of a folder above, which lists it with its
  * subfolder. *shard is NULL if there is none. Close the index, also on failure. */
 static iron_status find_shard(const char *path, iron__mds_index **index, const iron__json **entry,
@@ -342,12 +331,16 @@ static iron_status find_shard(const char *path, iron__mds_index **index, const i
 
 /* A server is asked for an index only if the name suggests that there is one. */
 static bool recognise(const iron__candidate *c) {
+    /* the names that Streaming gives to shards */
+    static const char *const suffixes[] = {".mds",     ".mds.zstd", ".mds.gz",
+                                           ".mds.bz2", ".mds.br",   ".mds.snappy"};
     const char *path = c->file->path;
     const iron__json *entry;
     iron__mds_index *index;
 
-    if (has_shard_name(path))
-        return true;
+    for (size_t k = 0; k < sizeof suffixes / sizeof suffixes[0]; k++)
+        if (iron__path_ends(path, suffixes[k]))
+            return true;
     if (iron__input_is_pipe(c->file) || iron__path_is_stdin(path) || iron__path_is_remote(path))
         return false;
     (void)find_shard(path, &index, &entry, NULL);
@@ -458,9 +451,10 @@ static iron_status read_columns(const iron__candidate *c, const iron__json *entr
     return IRON_OK;
 }
 
-/* Decides what the tokens of the chosen column are, as far as the index tells. */
-static iron_status choose_encoding(const iron__candidate *c, const iron__json *entry, shard *s,
-                                   const char *column, iron_error *err) {
+/* Reads the columns of the index, chooses one, and decides what its tokens are, as far as the index
+ * tells; the caller frees *column. */
+static iron_status choose_column(const iron__candidate *c, const iron__json *entry, shard *s,
+                                 char **column, iron_error *err) {
     /* how integers of the user's dtype are stored */
     static const iron__stored stored[] = {[IRON_DTYPE_U8] = IRON_STORED_U8,
                                           [IRON_DTYPE_U16] = IRON_STORED_U16,
@@ -468,32 +462,11 @@ static iron_status choose_encoding(const iron__candidate *c, const iron__json *e
                                           [IRON_DTYPE_I32] = IRON_STORED_I32,
                                           [IRON_DTYPE_I64] = IRON_STORED_I64};
     const iron__json *encodings = iron__json_member(entry, "column_encodings");
-
-    s->encoding = parse_encoding(iron__json_get_text(iron__json_at(encodings, s->token_column)));
-    if (s->encoding.kind == ENCODING_BYTES && c->dtype == IRON_DTYPE_NONE && c->report) {
-        iron__format_reason(c, "bytes do not say what they are: give --dtype when reading");
-    } else if (s->encoding.kind == ENCODING_BYTES) {
-        IRON_FAIL_IF(c->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
-                     "%.100s: column %.40s is bytes, which do not say what they are; give --dtype "
-                     "u8, u16, u32, i32 or i64",
-                     c->name, column);
-        s->encoding.stored = stored[c->dtype];
-        s->dtype = c->dtype;
-    } else if (s->encoding.kind == ENCODING_FIXED || s->encoding.has_type) {
-        s->dtype = iron__stored_dtype(s->encoding.stored);
-    }
-    return IRON_OK;
-}
-
-/* Reads the columns of the index and chooses one; the caller frees *column. */
-static iron_status choose_column(const iron__candidate *c, const iron__json *entry, shard *s,
-                                 char **column, iron_error *err) {
     size_t count = iron__json_length(iron__json_member(entry, "column_names"));
     iron__table_column *columns;
     iron_status status;
 
-    IRON_FAIL_IF(count == 0 || count > COLUMNS_MAX ||
-                     iron__json_length(iron__json_member(entry, "column_encodings")) != count ||
+    IRON_FAIL_IF(count == 0 || count > COLUMNS_MAX || iron__json_length(encodings) != count ||
                      iron__json_length(iron__json_member(entry, "column_sizes")) != count,
                  err, IRON_E_FORMAT,
                  "%.100s: index.json has %zu column_names, expected 1 to %u, and as many "
@@ -505,13 +478,26 @@ static iron_status choose_column(const iron__candidate *c, const iron__json *ent
     status = read_columns(c, entry, s, columns, err);
     if (status == IRON_OK)
         status = iron__format_choose(c, columns, count, &s->token_column, column, err);
-    if (status == IRON_OK && *column) {
+    if (status == IRON_OK && *column)
         iron__format_reason(c, "column '%.40s' of %zu: %s", *column, count,
                             columns[s->token_column].type);
-        status = choose_encoding(c, entry, s, *column, err);
-    }
     iron__table_columns_free(columns, count);
-    return status;
+    if (status != IRON_OK || !*column)
+        return status;
+    s->encoding = parse_encoding(iron__json_get_text(iron__json_at(encodings, s->token_column)));
+    if (s->encoding.kind == ENCODING_BYTES && c->dtype == IRON_DTYPE_NONE && c->report) {
+        iron__format_reason(c, "bytes do not say what they are: give --dtype when reading");
+    } else if (s->encoding.kind == ENCODING_BYTES) {
+        IRON_FAIL_IF(c->dtype == IRON_DTYPE_NONE, err, IRON_E_ARG,
+                     "%.100s: column %.40s is bytes, which do not say what they are; give --dtype "
+                     "u8, u16, u32, i32 or i64",
+                     c->name, *column);
+        s->encoding.stored = stored[c->dtype];
+        s->dtype = c->dtype;
+    } else if (s->encoding.kind == ENCODING_FIXED || s->encoding.has_type) {
+        s->dtype = iron__stored_dtype(s->encoding.stored);
+    }
+    return IRON_OK;
 }
 
 /* Samples. */
@@ -531,14 +517,6 @@ static iron_status read_offset(const shard *s, shard_bytes *b, uint64_t sample, 
     return IRON_OK;
 }
 
-static iron_status wrong_size(const shard_bytes *b, uint64_t sample, uint64_t begin, uint64_t bytes,
-                              uint64_t expected, iron_error *err) {
-    IRON_FAIL(err, IRON_E_FORMAT,
-              "%.100s: sample %" PRIu64 " at byte %" PRIu64 " has %" PRIu64
-              " bytes, but its columns need %" PRIu64 "; is it damaged?",
-              b->name, sample, begin, bytes, expected);
-}
-
 /* Where the token column of a sample is: at *at, *length bytes. Without `may_infer`, the sizes that
  * the sample has are read even if they follow from the offsets; so are those of empty columns,
  * because a block without tokens is not decoded. */
@@ -549,13 +527,11 @@ static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, 
     bool is_inferred =
         s->variable_count == 0 || (s->variable_count == 1 && may_infer && end - begin > needed);
     const unsigned char *words = NULL;
-    uint64_t next = begin + head;
+    uint64_t next = end - begin < needed ? begin + needed : begin + head;
 
-    if (end - begin < needed || (s->variable_count == 0 && end - begin != needed))
-        return wrong_size(b, sample, begin, end - begin, needed, err);
-    if (!is_inferred)
+    if (!is_inferred && end - begin >= needed)
         IRON_TRY(look(b, begin, (size_t)head, &words, err));
-    for (size_t k = 0; k < s->column_count; k++) {
+    for (size_t k = 0; k < s->column_count && end - begin >= needed; k++) {
         uint64_t size = s->sizes[k];
 
         if (size == 0) {
@@ -568,8 +544,10 @@ static iron_status find_column(const shard *s, shard_bytes *b, uint64_t sample, 
         }
         next += size; /* at most 2^12 sizes of 32 bits */
     }
-    if (next != end)
-        return wrong_size(b, sample, begin, end - begin, next - begin, err);
+    IRON_FAIL_IF(next != end, err, IRON_E_FORMAT,
+                 "%.100s: sample %" PRIu64 " at byte %" PRIu64 " has %" PRIu64
+                 " bytes, but its columns need %" PRIu64 "; is it damaged?",
+                 b->name, sample, begin, end - begin, next - begin);
     return IRON_OK;
 }
 
@@ -746,10 +724,6 @@ static iron_status copy_tokens(const iron__table *t, shard_bytes *b, uint64_t ro
     return IRON_OK;
 }
 
-static iron_status changed(const char *name, iron_error *err) {
-    IRON_FAIL(err, IRON_E_IO, "%.120s changed while being read", name);
-}
-
 /* The samples of a block, which are in `offsets` and `samples`. */
 static iron_status decode_samples(const iron__table *t, size_t index, bool wants_tokens,
                                   shard_bytes *offsets, shard_bytes *samples, iron__block *out,
@@ -758,6 +732,7 @@ static iron_status decode_samples(const iron__table *t, size_t index, bool wants
     uint64_t first = t->blocks[index].first_row, tokens = iron__table_block_tokens(t, index);
     uint64_t last = index + 1 < t->block_count ? t->blocks[index + 1].first_row : t->rows;
     uint64_t begin = 4 + 4 * (s->samples + 1), end, done = 0;
+    bool is_same = true;
     values v;
 
     IRON_TRY(iron__block_reserve_places(out, out->place_count + (size_t)(last - first), err));
@@ -765,19 +740,20 @@ static iron_status decode_samples(const iron__table *t, size_t index, bool wants
         IRON_TRY(iron__block_reserve(out, out->bytes + (size_t)tokens * iron_dtype_bytes(t->dtype),
                                      err));
     IRON_TRY(read_offset(s, offsets, first, &begin, err));
-    for (uint64_t k = first; k < last; k++, begin = end) {
+    for (uint64_t k = first; k < last && is_same; k++, begin = end) {
         end = begin;
         IRON_TRY(read_offset(s, offsets, k + 1, &end, err));
         IRON_TRY(find_values(s, samples, k, begin, end, !wants_tokens, &v, err));
-        if (v.count > tokens - done ||
-            (s->encoding.kind == ENCODING_ARRAY && iron__stored_dtype(v.stored) != t->dtype))
-            return changed(samples->name, err);
+        is_same = v.count <= tokens - done &&
+                  (s->encoding.kind != ENCODING_ARRAY || iron__stored_dtype(v.stored) == t->dtype);
         IRON_TRY(iron__block_add_place(out, done, err));
-        if (wants_tokens)
+        if (wants_tokens && is_same)
             IRON_TRY(copy_tokens(t, samples, k, &v, out, err));
         done += v.count;
     }
-    return done == tokens ? IRON_OK : changed(samples->name, err);
+    IRON_FAIL_IF(!is_same || done != tokens, err, IRON_E_IO, "%.120s changed while being read",
+                 samples->name);
+    return IRON_OK;
 }
 
 /* Reads and decompresses a whole shard; the caller frees *out, also on failure. */
@@ -942,11 +918,8 @@ static iron_status get_number(const iron__candidate *c, const iron__json *object
 
 static iron_status examine_entry(const iron__candidate *c, const iron__json *entry, iron__table *t,
                                  iron_error *err) {
-    static const struct {
-        const char *name;
-        iron__codec codec;
-    } codecs[] = {
-        {"zstd", IRON_CODEC_ZSTD}, {"gz", IRON_CODEC_GZIP}, {"snappy", IRON_CODEC_SNAPPY}};
+    static const iron__codec codecs[] = {IRON_CODEC_ZSTD, IRON_CODEC_GZIP, IRON_CODEC_SNAPPY};
+    static const char *const codec_names[] = {"zstd", "gz", "snappy"};
     const iron__json *raw = iron__json_member(entry, "raw_data"), *file = raw;
     const char *raw_name = iron__mds_basename(entry, "raw_data");
     shard *s = t->state;
@@ -967,10 +940,9 @@ static iron_status examine_entry(const iron__candidate *c, const iron__json *ent
         get_number(c, entry, "samples", UINT32_MAX - 2, "number of samples", &s->samples, err));
     if (!raw_name || strcmp(base_name(raw_name), base_name(c->file->path)) != 0) {
         file = iron__json_member(entry, "zip_data");
-        for (size_t k = 0; k < sizeof codecs / sizeof codecs[0]; k++)
-            if (text && strlen(codecs[k].name) == length &&
-                memcmp(codecs[k].name, text, length) == 0)
-                s->codec = codecs[k].codec;
+        for (size_t k = 0; text && k < sizeof codecs / sizeof codecs[0]; k++)
+            if (strlen(codec_names[k]) == length && memcmp(codec_names[k], text, length) == 0)
+                s->codec = codecs[k];
         IRON_FAIL_IF(
             s->codec == IRON_CODEC_NONE, err, IRON_E_UNSUPPORTED,
             "%.100s is compressed with '%.20s', which is not read; decompress the shards, or "
