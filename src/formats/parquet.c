@@ -407,6 +407,14 @@ typedef struct file_footer {
     size_t column_count;
 } file_footer;
 
+/* Consecutive pages of a chunk: a block of the table. */
+typedef struct part {
+    uint64_t at, bytes; /* from the first page's header on */
+    uint64_t values_at; /* direct: the first value; else 0 */
+    uint64_t values, tokens, rows;
+    size_t chunk;
+} part;
+
 /* The chosen column of one row group. */
 typedef struct column_chunk {
     uint64_t at, end; /* bytes of its pages */
@@ -414,6 +422,8 @@ typedef struct column_chunk {
     uint64_t rows, first_row;
     iron__codec codec;
     uint64_t dictionary_at; /* its page; 0: none was found */
+    part *parts;            /* while it is examined */
+    size_t part_count, part_capacity;
 } column_chunk;
 
 /* The error for a fault in the footer. */
@@ -598,17 +608,6 @@ static void describe(const schema_element *e, iron__table_column *column, column
              wrap[0] ? ">" : "");
 }
 
-/* A name for messages and for --column: control characters are replaced. */
-static char *copy_name(text from) {
-    char *name = malloc(from.bytes + 1);
-
-    for (size_t k = 0; name && k < from.bytes; k++)
-        name[k] = (char)(from.at[k] < 0x20 || from.at[k] == 0x7F ? '?' : from.at[k]);
-    if (name)
-        name[from.bytes] = '\0';
-    return name;
-}
-
 static iron_status parse_footer(file_footer *f, iron_error *err) {
     static const struct_rules rules = {1u << 2 | 1u << 3 | 1u << 4,
                                        "it has no schema, no row groups or no number of rows",
@@ -627,10 +626,13 @@ static iron_status parse_footer(file_footer *f, iron_error *err) {
     IRON_TRY(IRON_NEW(&f->columns, top, f->name, err));
     IRON_TRY(IRON_NEW(&f->details, top, f->name, err));
     for (size_t k = 0; k < top; k++) {
-        f->columns[k].name = copy_name(f->elements[at].name);
-        if (!f->columns[k].name)
-            return iron__no_memory(err, f->name);
-        f->column_count++;
+        text from = f->elements[at].name;
+        char *name;
+
+        IRON_TRY(IRON_NEW(&name, from.bytes + 1, f->name, err));
+        f->columns[f->column_count++].name = name;
+        for (size_t b = 0; b < from.bytes; b++) /* for messages and --column */
+            name[b] = (char)(from.at[b] < 0x20 || from.at[b] == 0x7F ? '?' : from.at[b]);
         f->details[k].leaf = leaf;
         describe(&f->elements[at], &f->columns[k], &f->details[k]);
         for (size_t open = 1; open > 0; at++) {
@@ -1116,22 +1118,6 @@ static void unpack(const unsigned char *from, size_t groups, uint32_t *to, unsig
 #undef WIDTH
 }
 
-/* `count` values of 0 to 64 bits. */
-static void unpack_wide(const unsigned char *from, size_t count, uint64_t *to, unsigned width) {
-    uint64_t mask = width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX, bit = 0;
-
-    for (size_t k = 0; k < count; k++, bit += width) {
-        unsigned shift = bit & 7;
-        uint64_t word;
-
-        memcpy(&word, from + (bit >> 3), sizeof word);
-        word >>= shift;
-        if (width + shift > 64)
-            word |= (uint64_t)from[(bit >> 3) + 8] << (64 - shift);
-        to[k] = word & mask;
-    }
-}
-
 /* Values. */
 
 typedef struct token_dictionary {
@@ -1164,15 +1150,6 @@ static bool fail_value(stored_values *v, size_t index, const void *value) {
     v->bad = index;
     memcpy(v->bad_value, value, iron__stored_bytes(v->stored));
     return false;
-}
-
-static bool decode_plain(stored_values *v) {
-    size_t width = iron__stored_bytes(v->stored), good;
-
-    if (v->bytes != v->count * width)
-        return damaged(v, "its plain values have not the size that their number gives");
-    good = iron__stored_convert(v->stored, v->from, v->count, v->to);
-    return good == v->count || fail_value(v, good, v->from + good * width);
 }
 
 /* Indices that are unpacked at a time: a kilobyte, which stays in the first-level cache. */
@@ -1246,21 +1223,6 @@ typedef struct deltas {
 
 #define DELTA_PIECE 32u /* values: every miniblock is a multiple */
 
-static bool begin_deltas(const stored_values *v, deltas *d) {
-    uint64_t block, total, first;
-
-    *d = (deltas){.at = v->from, .end = v->from + v->bytes};
-    if (!read_varint(&d->at, d->end, &block) || !read_varint(&d->at, d->end, &d->minis) ||
-        !read_varint(&d->at, d->end, &total) || !read_varint(&d->at, d->end, &first))
-        return false;
-    if (block == 0 || block % 128 != 0 || block > 1u << 24 || d->minis == 0 ||
-        block % d->minis != 0 || total != v->count)
-        return false;
-    d->per_mini = block / d->minis;
-    d->last = zigzag(first);
-    return d->per_mini % DELTA_PIECE == 0;
-}
-
 /* Adds up to 32 deltas of `width` bits; false: a result is not a token. */
 static bool add_deltas_32(deltas *d, const unsigned char *from, size_t n, uint64_t least,
                           unsigned width, bool is_signed, uint32_t *to) {
@@ -1276,13 +1238,20 @@ static bool add_deltas_32(deltas *d, const unsigned char *from, size_t n, uint64
     return !is_signed || all >> 31 == 0;
 }
 
+/* The same for up to 64 bits; `wide` receives the results. */
 static bool add_deltas_64(deltas *d, const unsigned char *from, size_t n, uint64_t least,
                           unsigned width, uint64_t wide[DELTA_PIECE], uint32_t *to) {
-    uint64_t last = d->last, all = 0;
+    uint64_t mask = width < 64 ? (UINT64_C(1) << width) - 1 : UINT64_MAX, bit = 0;
+    uint64_t last = d->last, all = 0, word;
 
-    unpack_wide(from, n, wide, width);
-    for (size_t k = 0; k < n; k++) {
-        last += least + wide[k];
+    for (size_t k = 0; k < n; k++, bit += width) {
+        unsigned shift = bit & 7;
+
+        memcpy(&word, from + (bit >> 3), sizeof word);
+        word >>= shift;
+        if (width + shift > 64)
+            word |= (uint64_t)from[(bit >> 3) + 8] << (64 - shift);
+        last += least + (word & mask);
         all |= last;
         wide[k] = last;
         to[k] = (uint32_t)last;
@@ -1315,10 +1284,16 @@ static bool decode_mini(stored_values *v, deltas *d, uint64_t least, unsigned wi
 static bool decode_deltas(stored_values *v) {
     static const char why[] = "its deltas end too early or are damaged";
     size_t bits = 8 * iron__stored_bytes(v->stored), done = 1;
-    deltas d;
+    deltas d = {.at = v->from, .end = v->from + v->bytes};
+    uint64_t block, total, first;
 
-    if (!begin_deltas(v, &d))
+    if (!read_varint(&d.at, d.end, &block) || !read_varint(&d.at, d.end, &d.minis) ||
+        !read_varint(&d.at, d.end, &total) || !read_varint(&d.at, d.end, &first) || block == 0 ||
+        block % 128 != 0 || block > 1u << 24 || d.minis == 0 || block % d.minis != 0 ||
+        total != v->count || block / d.minis % DELTA_PIECE != 0)
         return damaged(v, why);
+    d.per_mini = block / d.minis;
+    d.last = zigzag(first);
     if (iron__stored_convert(v->stored, &d.last, 1, v->to) == 0)
         return fail_value(v, 0, &d.last);
     while (done < v->count) {
@@ -1375,11 +1350,16 @@ static bool decode_split(stored_values *v) {
 
 /* Decodes values to tokens of 32 bits; false: they say why not. */
 static bool decode_values(stored_values *v) {
+    size_t width = iron__stored_bytes(v->stored), good;
+
     if (v->count == 0)
         return true;
     switch (v->encoding) {
     case ENCODING_PLAIN:
-        return decode_plain(v);
+        if (v->bytes != v->count * width)
+            return damaged(v, "its plain values have not the size that their number gives");
+        good = iron__stored_convert(v->stored, v->from, v->count, v->to);
+        return good == v->count || fail_value(v, good, v->from + good * width);
     case ENCODING_PLAIN_DICTIONARY:
     case ENCODING_RLE_DICTIONARY:
         return decode_dictionary(v);
@@ -1391,19 +1371,6 @@ static bool decode_values(stored_values *v) {
         return damaged(v, "its encoding is not read");
     }
 }
-
-/* Consecutive pages of a chunk: a block of the table. */
-typedef struct part {
-    uint64_t at, bytes; /* from the first page's header on */
-    uint64_t values_at; /* direct: the first value; else 0 */
-    uint64_t values, tokens, rows;
-    size_t chunk;
-} part;
-
-typedef struct part_list {
-    part *parts;
-    size_t count, capacity;
-} part_list;
 
 /* What a thread needs for decoding; kept for the next block. */
 typedef struct workspace {
@@ -1486,6 +1453,8 @@ static void destroy(void *state) {
         free(w);
     }
     pthread_mutex_destroy(&file->mutex);
+    for (size_t k = 0; k < file->chunk_count; k++)
+        free(file->chunks[k].parts);
     free(file->parts);
     free(file->chunks);
     free(file);
@@ -1745,12 +1714,12 @@ static iron_status tally(const reader *r, const page_header *p, const page_level
 /* Examining: the pages of a chunk become parts. */
 
 /* Examines one data page; `row` rows of the file begin before it. */
-static iron_status examine_page(reader *r, const page_header *p, uint64_t row, part_list *list,
+static iron_status examine_page(reader *r, const page_header *p, uint64_t row, column_chunk *chunk,
                                 part *page, iron_error *err) {
     size_t width = iron__stored_bytes(r->file->column.stored);
     bool may_be_direct = p->encoding == ENCODING_PLAIN && !is_packed(r, p) && !p->has_crc &&
                          p->values * width >= DIRECT_BYTES_MIN;
-    part *last = list->count > 0 ? &list->parts[list->count - 1] : NULL;
+    part *last = chunk->part_count > 0 ? &chunk->parts[chunk->part_count - 1] : NULL;
     uint64_t end = p->body + p->stored;
     level_tally counted = {.tokens = 0};
     body b;
@@ -1760,7 +1729,7 @@ static iron_status examine_page(reader *r, const page_header *p, uint64_t row, p
                    .values = p->values,
                    .tokens = p->values,
                    .rows = p->values,
-                   .chunk = (size_t)(r->chunk - r->file->chunks)};
+                   .chunk = (size_t)(chunk - r->file->chunks)};
     if (is_dictionary_encoded(p) && !r->chunk->dictionary_at)
         return refuse_page(r, p, "its row group has no dictionary before it", err);
     if (r->file->column.shape.repetition_max || may_be_direct) {
@@ -1778,9 +1747,9 @@ static iron_status examine_page(reader *r, const page_header *p, uint64_t row, p
     /* the page goes into the last part, or begins another one */
     if (!last || page->values_at || last->values_at ||
         last->values + page->values > IRON_TABLE_BLOCK_TOKENS || end - last->at > PART_BYTES) {
-        if (!IRON_ARRAY_GROW(&list->parts, list->count, &list->capacity))
+        if (!IRON_ARRAY_GROW(&chunk->parts, chunk->part_count, &chunk->part_capacity))
             return iron__no_memory(err, "the blocks of a file");
-        list->parts[list->count++] = *page;
+        chunk->parts[chunk->part_count++] = *page;
         return IRON_OK;
     }
     last->bytes = end - last->at;
@@ -1791,7 +1760,7 @@ static iron_status examine_page(reader *r, const page_header *p, uint64_t row, p
 }
 
 /* Examines all pages of a chunk. */
-static iron_status examine_chunk(reader *r, column_chunk *chunk, part_list *list, iron_error *err) {
+static iron_status examine_chunk(reader *r, column_chunk *chunk, iron_error *err) {
     uint64_t at = chunk->at, values = 0, rows = 0;
 
     while (values < chunk->values) {
@@ -1806,7 +1775,7 @@ static iron_status examine_chunk(reader *r, column_chunk *chunk, part_list *list
         } else if (is_data(&p)) {
             if (p.values > chunk->values - values)
                 return refuse_page(r, &p, "it has more values than its row group", err);
-            IRON_TRY(examine_page(r, &p, chunk->first_row + rows, list, &page, err));
+            IRON_TRY(examine_page(r, &p, chunk->first_row + rows, chunk, &page, err));
             values += p.values;
             rows += page.rows;
         }
@@ -1823,7 +1792,6 @@ static iron_status examine_chunk(reader *r, column_chunk *chunk, part_list *list
 typedef struct survey {
     parquet *file;
     const iron__input *in;
-    part_list *lists; /* one for each chunk */
 } survey;
 
 static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
@@ -1834,36 +1802,42 @@ static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
 
     (void)worker, (void)stop;
     IRON_TRY(reader_begin(&r, s->file, piece, s->in, err));
-    status = examine_chunk(&r, &s->file->chunks[piece], &s->lists[piece], err);
+    status = examine_chunk(&r, &s->file->chunks[piece], err);
     reader_end(&r);
     return status;
 }
 
-/* How many threads are worth starting: levels are all that takes time. */
-static uint32_t survey_threads(const parquet *file) {
-    uint64_t bytes = 0, most;
+/* Examines all chunks, and makes the blocks of the table of their parts. */
+static iron_status examine_pages(const iron__input *in, parquet *file, iron__table *table,
+                                 iron_error *err) {
+    const iron_allocator *memory = iron__allocator_default();
+    survey s = {.file = file, .in = in};
+    iron__ordered_run run = {.count = file->chunk_count, .piece = survey_chunk, .context = &s};
+    uint64_t bytes = 0, threads = 1;
+    iron__thread_pool *pool = NULL;
+    size_t count = 0, done = 0;
+    iron_status status;
 
-    if (file->column.shape.repetition_max == 0)
-        return 1;
     for (size_t k = 0; k < file->chunk_count; k++)
         bytes += file->chunks[k].end - file->chunks[k].at;
-    most = iron__min(bytes / THREAD_BYTES + 1, file->chunk_count);
-    return (uint32_t)iron__min(iron__min(most, iron__cpu_threads()), THREADS_MAX);
-}
-
-/* Makes the blocks of the table of all parts. */
-static iron_status add_blocks(parquet *file, const part_list *lists, iron__table *table,
-                              iron_error *err) {
-    size_t count = 0, done = 0;
-
+    if (file->column.shape.repetition_max > 0) { /* levels are all that takes time */
+        threads = iron__min(bytes / THREAD_BYTES + 1, iron__max(file->chunk_count, 1));
+        threads = iron__min(iron__min(threads, iron__cpu_threads()), THREADS_MAX);
+    }
+    /* where there are no more threads, this one does all */
+    if (iron__thread_pool_create((uint32_t)threads, memory, &pool, NULL) != IRON_OK)
+        IRON_TRY(iron__thread_pool_create(1, memory, &pool, err));
+    status = iron__thread_pool_run_ordered(pool, &run, err);
+    iron__thread_pool_destroy(pool);
+    IRON_TRY(status);
     for (size_t k = 0; k < file->chunk_count; k++)
-        count += lists[k].count;
-    file->parts = malloc((count + 1) * sizeof *file->parts);
-    if (!file->parts)
-        return iron__no_memory(err, "the blocks of a file");
-    for (size_t k = 0; k < file->chunk_count; k++)
-        for (size_t p = 0; p < lists[k].count; p++) {
-            const part *from = &lists[k].parts[p];
+        count += file->chunks[k].part_count;
+    IRON_TRY(IRON_NEW(&file->parts, count, "the blocks of a file", err));
+    for (size_t k = 0; k < file->chunk_count; k++) {
+        column_chunk *chunk = &file->chunks[k];
+
+        for (size_t p = 0; p < chunk->part_count; p++) {
+            const part *from = &chunk->parts[p];
             iron__table_block block = {.first = table->tokens,
                                        .first_row = table->rows,
                                        .at = from->values_at ? from->values_at : from->at,
@@ -1875,32 +1849,10 @@ static iron_status add_blocks(parquet *file, const part_list *lists, iron__table
             table->rows += from->rows;
             file->parts[done++] = *from;
         }
+        free(chunk->parts);
+        chunk->parts = NULL;
+    }
     return IRON_OK;
-}
-
-static iron_status examine_pages(const iron__candidate *c, parquet *file, iron__table *table,
-                                 iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    part_list *lists = calloc(file->chunk_count + 1, sizeof *lists);
-    survey s = {.file = file, .in = c->file, .lists = lists};
-    iron__ordered_run run = {.count = file->chunk_count, .piece = survey_chunk, .context = &s};
-    iron__thread_pool *pool = NULL;
-    iron_status status = IRON_OK;
-
-    if (!lists)
-        return iron__no_memory(err, c->name);
-    /* where there are no more threads, this one does all */
-    if (iron__thread_pool_create(survey_threads(file), memory, &pool, NULL) != IRON_OK)
-        status = iron__thread_pool_create(1, memory, &pool, err);
-    if (status == IRON_OK)
-        status = iron__thread_pool_run_ordered(pool, &run, err);
-    iron__thread_pool_destroy(pool);
-    if (status == IRON_OK)
-        status = add_blocks(file, lists, table, err);
-    for (size_t k = 0; k < file->chunk_count; k++)
-        free(lists[k].parts);
-    free(lists);
-    return status;
 }
 
 /* Decoding. */
@@ -2146,7 +2098,7 @@ static iron_status examine_file(const iron__candidate *c, file_footer *footer,
         if (file->chunks[k].codec != IRON_CODEC_NONE &&
             (k == 0 || file->chunks[k].codec != file->chunks[k - 1].codec))
             IRON_TRY(iron__codec_load(file->chunks[k].codec, c->name, err));
-    IRON_TRY(examine_pages(c, file, table, err));
+    IRON_TRY(examine_pages(c->file, file, table, err));
     iron__format_reason(c, "%" PRIu64 " row%s in %zu row group%s; pages and levels agree with them",
                         table->rows, table->rows == 1 ? "" : "s", file->chunk_count,
                         file->chunk_count == 1 ? "" : "s");
