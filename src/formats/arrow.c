@@ -1247,13 +1247,19 @@ static iron_status find_batch(const arrow *a, const reader *r, message *m, batch
 }
 
 /* Decodes the batches of a block. Dictionaries in files apply to all batches, wherever they are. */
-static iron_status decode_part(const arrow *a, const part *p, decoding *d, iron_error *err) {
-    uint64_t at = p->message, row = p->row, rows;
+static iron_status decode_part(decoding *d, const iron__table *table, size_t index,
+                               iron_error *err) {
+    const arrow *a = d->a;
+    const part *p = &a->parts[index];
+    uint64_t at = p->message, row = p->row, rows, tokens = iron__table_block_tokens(table, index);
+    size_t bytes = (size_t)tokens * iron_dtype_bytes(table->dtype);
     size_t state = a->is_file ? a->state_count - 1 : p->state;
     bool is_column, is_delta;
     message m;
     batch b = {.rows = 0};
 
+    IRON_TRY(iron__block_reserve_places(d->out, (size_t)p->rows, err));
+    IRON_TRY(d->wants_tokens ? iron__block_reserve(d->out, bytes, err) : IRON_OK);
     for (; d->rows < p->rows; at = m.end) {
         IRON_TRY(read_message(d->r, at, &m, err));
         if (m.header == HEADER_DICTIONARY) {
@@ -1271,13 +1277,14 @@ static iron_status decode_part(const arrow *a, const part *p, decoding *d, iron_
         IRON_TRY(decode_rows(d, &b, row, rows, err));
         row = 0;
     }
+    IRON_FAIL_IF(d->tokens != tokens, err, IRON_E_IO, "%.120s changed while it was read",
+                 d->r->name);
     return IRON_OK;
 }
 
 static iron_status table_decode(const iron__table *table, const iron__input *in, size_t index,
                                 bool wants_tokens, iron__block *out, iron_error *err) {
     const arrow *a = table->state;
-    uint64_t tokens = iron__table_block_tokens(table, index);
     reader r = {
         .file = in, .name = iron__path_shown(in->path), .limit = a->limit, .prefix = a->prefix};
     decoding d = {.r = &r,
@@ -1285,14 +1292,8 @@ static iron_status table_decode(const iron__table *table, const iron__input *in,
                   .wants_tokens = wants_tokens,
                   .out = out,
                   .first_row = table->blocks[index].first_row};
-    iron_status status = iron__block_reserve_places(out, (size_t)a->parts[index].rows, err);
+    iron_status status = decode_part(&d, table, index, err);
 
-    if (wants_tokens && status == IRON_OK)
-        status = iron__block_reserve(out, (size_t)tokens * iron_dtype_bytes(table->dtype), err);
-    if (status == IRON_OK)
-        status = decode_part(a, &a->parts[index], &d, err);
-    if (status == IRON_OK && d.tokens != tokens)
-        status = iron__fail(err, IRON_E_IO, 0, "%.120s changed while it was read", r.name);
     reader_clear(&r);
     return status;
 }

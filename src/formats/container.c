@@ -98,16 +98,6 @@ static bool is_gzip(const start *s) {
     return (s->at[3] & 0x12) != 0 || is_deflate(s, at);
 }
 
-static bool is_bzip2(const start *s) {
-    return HAS(s, 0, "BZh") && s->count >= 10 && s->at[3] >= '1' && s->at[3] <= '9' &&
-           (HAS(s, 4, "\x31\x41\x59\x26\x53\x59") || HAS(s, 4, "\x17\x72\x45\x38\x50\x90"));
-}
-
-/* The format before xz. */
-static bool is_lzma(const start *s) {
-    return HAS(s, 0, "\x5D\0\0") && HAS(s, 5, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF");
-}
-
 /* Files of zstd and lz4 may begin with frames that are skipped: pzstd writes one before each frame.
  * Reads the beginning of the first other frame. */
 static bool read_frame(const start *s, unsigned char frame[8]) {
@@ -381,20 +371,11 @@ static bool is_pickle(const start *s) {
 
 /* Documents and images. */
 
-static bool is_pdf(const start *s) {
-    return HAS(s, 0, "%PDF-") && s->count >= 8 && is_printable(s->at + 5, 3);
-}
-
 /* The first segment: JFIF, Exif, or a quantization table. */
 static bool is_jpeg(const start *s) {
     return HAS(s, 0, "\xFF\xD8\xFF") && s->count >= 12 &&
            (HAS(s, 6, "JFIF\0") || HAS(s, 6, "Exif\0") ||
             (s->at[3] >= 0xDB && s->at[3] <= 0xFE && s->at[4] < 8));
-}
-
-/* WebP images, WAV sound, AVI video. */
-static bool is_riff(const start *s) {
-    return HAS(s, 0, "RIFF") && (HAS(s, 8, "WEBP") || HAS(s, 8, "WAVE") || HAS(s, 8, "AVI "));
 }
 
 static bool is_bmp(const start *s) {
@@ -525,27 +506,36 @@ static bool is_utf16(const start *s) {
     return latin >= 12;
 }
 
-#define UNPACK  "decompress it first"
-#define EXTRACT "extract it first"
-#define OTHER   "name a token file"
-#define SAVE    "save its tokens as .npy or raw"
-#define CONVERT "convert its tokens to .npy or raw"
-#define REWRITE "convert it to Parquet or Arrow"
-#define LMDB    "\xDE\xC0\xEF\xBE\1\0\0\0"
+#define UNPACK     "decompress it first"
+#define EXTRACT    "extract it first"
+#define OTHER      "name a token file"
+#define SAVE       "save its tokens as .npy or raw"
+#define CONVERT    "convert its tokens to .npy or raw"
+#define REWRITE    "convert it to Parquet or Arrow"
+#define RIFF(kind) RANGE("RIFF\0\0\0\0" kind, "RIFF\xFF\xFF\xFF\xFF" kind)
+#define FF8        "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"
+#define PI         "\x31\x41\x59\x26\x53\x59" /* bzip2 begins its blocks and its end with these */
+#define ROOT_PI    "\x17\x72\x45\x38\x50\x90"
+#define LMDB       "\xDE\xC0\xEF\xBE\1\0\0\0"
 
-#define MAGIC(at, text) .offset = (at), .magic = (text), .length = sizeof(text) - 1
+/* Bytes from least to most. */
+#define RANGE(least, most) .magic = (least), .magic_most = (most), .length = sizeof(least) - 1
+#define MAGIC(at, text)                                                                            \
+    .offset = (at), .magic = (text), .magic_most = (text), .length = sizeof(text) - 1
 
 static const struct container {
     iron__container shown;
     bool (*is)(const start *s); /* NULL: it has this magic */
     size_t offset;
-    const char *magic;
+    const char *magic, *magic_most;
     size_t length;
 } containers[] = {
     {{"gzip", "a gzip file", UNPACK, IRON_CODEC_GZIP}, .is = is_gzip},
-    {{"bzip2", "a bzip2 file", UNPACK, IRON_CODEC_NONE}, .is = is_bzip2},
+    {{"bzip2", "a bzip2 file", UNPACK, IRON_CODEC_NONE}, RANGE("BZh1" PI, "BZh9" PI)},
+    {{"bzip2", "a bzip2 file", UNPACK, IRON_CODEC_NONE}, RANGE("BZh1" ROOT_PI, "BZh9" ROOT_PI)},
     {{"xz", "an xz file", UNPACK, IRON_CODEC_XZ}, MAGIC(0, "\xFD\x37zXZ\0")},
-    {{"lzma", "an lzma file", UNPACK, IRON_CODEC_NONE}, .is = is_lzma},
+    {{"lzma", "an lzma file", UNPACK, IRON_CODEC_NONE},
+     RANGE("\x5D\0\0\0\0" FF8, "\x5D\0\0\xFF\xFF" FF8)},
     {{"zstd", "a zstd file", UNPACK, IRON_CODEC_ZSTD}, .is = is_zstd},
     {{"lz4", "an lz4 file", UNPACK, IRON_CODEC_LZ4}, .is = is_lz4},
     {{"lz4-legacy", "an lz4 file of the legacy format (lz4 -l)", UNPACK, IRON_CODEC_NONE},
@@ -566,12 +556,14 @@ static const struct container {
     {{"safetensors", "a safetensors file", SAVE, IRON_CODEC_NONE}, .is = is_safetensors},
     {{"gguf", "a GGUF model", OTHER, IRON_CODEC_NONE}, .is = is_gguf},
     {{"sentencepiece", "a SentencePiece model", OTHER, IRON_CODEC_NONE}, .is = is_sentencepiece},
-    {{"pdf", "a PDF document", OTHER, IRON_CODEC_NONE}, .is = is_pdf},
+    {{"pdf", "a PDF document", OTHER, IRON_CODEC_NONE}, RANGE("%PDF-   ", "%PDF-~~~")},
     {{"png", "a PNG image", OTHER, IRON_CODEC_NONE}, MAGIC(0, "\x89PNG\r\n\x1A\n")},
     {{"jpeg", "a JPEG image", OTHER, IRON_CODEC_NONE}, .is = is_jpeg},
     {{"gif", "a GIF image", OTHER, IRON_CODEC_NONE}, MAGIC(0, "GIF87a")},
     {{"gif", "a GIF image", OTHER, IRON_CODEC_NONE}, MAGIC(0, "GIF89a")},
-    {{"riff", "a WebP, WAV or AVI file", OTHER, IRON_CODEC_NONE}, .is = is_riff},
+    {{"riff", "a WebP, WAV or AVI file", OTHER, IRON_CODEC_NONE}, RIFF("WEBP")},
+    {{"riff", "a WebP, WAV or AVI file", OTHER, IRON_CODEC_NONE}, RIFF("WAVE")},
+    {{"riff", "a WebP, WAV or AVI file", OTHER, IRON_CODEC_NONE}, RIFF("AVI ")},
     {{"bmp", "a BMP image", OTHER, IRON_CODEC_NONE}, .is = is_bmp},
     {{"tiff", "a TIFF image", OTHER, IRON_CODEC_NONE}, .is = is_tiff},
     {{"elf", "an executable or a library", OTHER, IRON_CODEC_NONE}, .is = is_elf},
@@ -584,12 +576,22 @@ static const struct container {
 
 static const iron__container text = {"text", "text", "tokenize it first", IRON_CODEC_NONE};
 
+static bool is_magic(const start *s, const struct container *row) {
+    size_t k = 0;
+
+    while (k < row->length && row->offset + k < s->count &&
+           s->at[row->offset + k] >= (unsigned char)row->magic[k] &&
+           s->at[row->offset + k] <= (unsigned char)row->magic_most[k])
+        k++;
+    return k == row->length;
+}
+
 const iron__container *iron__container_find(const iron__candidate *c) {
     start s = {c, c->head, c->head_count, c->file->bytes};
 
     for (const struct container *k = containers;
          k < containers + sizeof containers / sizeof containers[0]; k++)
-        if (k->is ? k->is(&s) : has(&s, k->offset, k->magic, k->length))
+        if (k->is ? k->is(&s) : is_magic(&s, k))
             return &k->shown;
     /* the bytes of a text can be tokens, but only if the user says that tokens are bytes */
     return c->dtype != IRON_DTYPE_U8 && is_text(&s) ? &text : NULL;

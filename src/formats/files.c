@@ -424,12 +424,6 @@ static iron_status add_entry(const iron_source_options *o, const listing *f, cha
     return status;
 }
 
-/* Hidden files, and those that Spark writes beside its data. */
-static bool is_hidden(const char *name) {
-    return name[0] == '.' || strcmp(name, "_SUCCESS") == 0 || strcmp(name, "_metadata") == 0 ||
-           strcmp(name, "_common_metadata") == 0;
-}
-
 static iron_status add_plain(const iron_source_options *o, const listing *f, iron_error *err) {
     DIR *directory = opendir(f->path);
     iron_status status = IRON_OK;
@@ -438,7 +432,10 @@ static iron_status add_plain(const iron_source_options *o, const listing *f, iro
     if (!directory)
         return iron__fail_path(err, "list directory", f->path, errno);
     while (status == IRON_OK && (errno = 0, entry = readdir(directory)))
-        if (!is_hidden(entry->d_name))
+        /* not hidden files, and those that Spark writes beside its data */
+        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "_SUCCESS") != 0 &&
+            strcmp(entry->d_name, "_metadata") != 0 &&
+            strcmp(entry->d_name, "_common_metadata") != 0)
             status = add_entry(o, f, iron__folder_join(f->path, entry->d_name), err);
     if (status == IRON_OK && errno)
         status = iron__fail_path(err, "list directory", f->path, errno);

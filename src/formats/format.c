@@ -122,29 +122,6 @@ iron_status iron__candidate_read(iron__candidate *c, void *to, size_t want, iron
     return IRON_OK;
 }
 
-/* Checks that a regular file has exactly the tokens of its header, or whole tokens if it has
- * none. */
-static iron_status check_size(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
-    uint64_t width = iron_dtype_bytes(l->dtype), body = l->bytes - l->data_offset, announced;
-
-    IRON_FAIL_IF(l->tokens == IRON_COUNT_UNKNOWN && body % width != 0, err, IRON_E_FORMAT,
-                 "%.100s has %" PRIu64 " bytes%s, not a whole number of %s tokens (%zu bytes each);"
-                 " %s",
-                 c->name, body, l->data_offset ? " after its header" : "",
-                 iron_dtype_name(l->dtype), (size_t)width,
-                 l->format == &iron__format_raw ? "check --dtype and the end of the file"
-                                                : "is it cut off?");
-    if (l->tokens == IRON_COUNT_UNKNOWN)
-        l->tokens = body / width;
-    IRON_FAIL_IF(__builtin_mul_overflow(l->tokens, width, &announced) || announced != body, err,
-                 IRON_E_FORMAT,
-                 "%.100s: its header says %" PRIu64 " tokens of %zu bytes, but from byte %" PRIu64
-                 " on there are %" PRIu64 " bytes, which are %" PRIu64 " tokens; %s",
-                 c->name, l->tokens, (size_t)width, l->data_offset, body, body / width,
-                 body / width < l->tokens ? "is it cut off?" : "was something appended?");
-    return IRON_OK;
-}
-
 iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
                                        iron__format_layout *layout, iron_error *err) {
     bool is_file = !iron__input_is_pipe(c->file) && !iron__path_is_stdin(c->file->path);
@@ -171,6 +148,7 @@ iron_status iron__candidate_decompress(iron__candidate *c, iron__codec codec,
 static iron_status check_layout(const iron__candidate *c, iron__format_layout *l, iron_error *err) {
     const iron__table *table = iron__layout_table(l);
     iron_dtype stored_as = table ? table->stored_as : IRON_DTYPE_NONE;
+    uint64_t width, body, announced;
 
     if (!c->is_for_raw && c->dtype == IRON_DTYPE_I32 && stored_as == IRON_DTYPE_I32)
         l->dtype = IRON_DTYPE_I32; /* as wide as u32; no value is negative */
@@ -194,13 +172,32 @@ static iron_status check_layout(const iron__candidate *c, iron__format_layout *l
         l->bytes = iron__frames_bytes(l->frames);
     if ((l->table && !l->shape) || l->stream)
         return IRON_OK;
-    if (l->bytes != IRON_COUNT_UNKNOWN)
-        return check_size(c, l, err);
-    /* the count of a pipe is checked while it is read, but it must be possible */
-    IRON_FAIL_IF(
-        l->tokens != IRON_COUNT_UNKNOWN && l->tokens > UINT64_MAX / iron_dtype_bytes(l->dtype), err,
-        IRON_E_FORMAT, "%.100s: its header says %" PRIu64 " %s tokens, more than 2^64 bytes",
-        c->name, l->tokens, iron_dtype_name(l->dtype));
+    width = iron_dtype_bytes(l->dtype);
+    if (l->bytes == IRON_COUNT_UNKNOWN) {
+        /* the count of a pipe is checked while it is read, but it must be possible */
+        IRON_FAIL_IF(l->tokens != IRON_COUNT_UNKNOWN && l->tokens > UINT64_MAX / width, err,
+                     IRON_E_FORMAT,
+                     "%.100s: its header says %" PRIu64 " %s tokens, more than 2^64 bytes", c->name,
+                     l->tokens, iron_dtype_name(l->dtype));
+        return IRON_OK;
+    }
+    /* a regular file has exactly the tokens of its header, or whole tokens if it has none */
+    body = l->bytes - l->data_offset;
+    IRON_FAIL_IF(l->tokens == IRON_COUNT_UNKNOWN && body % width != 0, err, IRON_E_FORMAT,
+                 "%.100s has %" PRIu64 " bytes%s, not a whole number of %s tokens (%zu bytes each);"
+                 " %s",
+                 c->name, body, l->data_offset ? " after its header" : "",
+                 iron_dtype_name(l->dtype), (size_t)width,
+                 l->format == &iron__format_raw ? "check --dtype and the end of the file"
+                                                : "is it cut off?");
+    if (l->tokens == IRON_COUNT_UNKNOWN)
+        l->tokens = body / width;
+    IRON_FAIL_IF(__builtin_mul_overflow(l->tokens, width, &announced) || announced != body, err,
+                 IRON_E_FORMAT,
+                 "%.100s: its header says %" PRIu64 " tokens of %zu bytes, but from byte %" PRIu64
+                 " on there are %" PRIu64 " bytes, which are %" PRIu64 " tokens; %s",
+                 c->name, l->tokens, (size_t)width, l->data_offset, body, body / width,
+                 body / width < l->tokens ? "is it cut off?" : "was something appended?");
     return IRON_OK;
 }
 
@@ -283,11 +280,6 @@ iron_status iron__format_examine(const iron__format *forced, iron__candidate *c,
 /* Raw: tokens from byte 0 and nothing else, as nanoGPT writes them, and OLMo under the name .npy.
  * The file does not store the dtype, so the user must give it. */
 
-static bool raw_recognise(const iron__candidate *c) {
-    (void)c;
-    return true;
-}
-
 static iron_status raw_examine(iron__candidate *c, iron__format_layout *layout, iron_error *err) {
     IRON_FAIL_IF(c->dtype == IRON_DTYPE_NONE && iron__path_has_idx(c->file->path), err, IRON_E_ARG,
                  "%.100s: the .idx file beside it is not a Megatron index, or is damaged; give "
@@ -302,7 +294,7 @@ static iron_status raw_examine(iron__candidate *c, iron__format_layout *layout, 
     return IRON_OK;
 }
 
-const iron__format iron__format_raw = {"raw", raw_recognise, raw_examine, NULL};
+const iron__format iron__format_raw = {"raw", NULL, raw_examine, NULL};
 
 /* llmc: token files of llm.c and modded-nanogpt: a header of 256 int32 (only three are used),
  * then the tokens. Each of the two magic numbers means one dtype and has one version. */

@@ -94,7 +94,8 @@ typedef struct iron__candidate {
 
 struct iron__format {
     const char *name;
-    /* Whether the file looks like this format. Uses only c->head and the files beside it. */
+    /* Whether the file looks like this format. Uses only c->head and the files beside it. Raw has
+     * none: it is what no other format recognises. */
     bool (*recognise)(const iron__candidate *c);
     /* Fills dtype, data_offset, tokens and documents, which start as NONE, 0, UNKNOWN, UNKNOWN.
      * If tokens stays UNKNOWN, everything after data_offset is tokens. A format of tables fills

@@ -46,29 +46,26 @@ static char *index_path(const char *path) {
     return iron__path_beside(path, iron__path_ends(path, ".bin") ? 4 : 0, ".idx");
 }
 
-static bool has_index(const char *path) {
+static bool is_itself_index(const iron__candidate *c) {
+    return c->head_count >= 8 && memcmp(c->head, MAGIC, 8) == 0;
+}
+
+static bool megatron_recognise(const iron__candidate *c) {
     unsigned char head[MAGIC_BYTES];
     iron__sidecar file;
     bool is_there, is_index;
 
-    if (iron__sidecar_open(index_path(path), &file, &is_there, NULL) != IRON_OK || !is_there)
+    if (is_itself_index(c))
+        return true;
+    if (iron__input_is_pipe(c->file) || !iron__path_ends(c->file->path, ".bin") ||
+        iron__sidecar_open(index_path(c->file->path), &file, &is_there, NULL) != IRON_OK ||
+        !is_there)
         return false;
     is_index = file.bytes >= sizeof head &&
                iron__sidecar_read(&file, 0, head, sizeof head, NULL) == IRON_OK &&
                memcmp(head, MAGIC, sizeof head) == 0;
     iron__sidecar_close(&file);
     return is_index;
-}
-
-static bool is_itself_index(const iron__candidate *c) {
-    return c->head_count >= 8 && memcmp(c->head, MAGIC, 8) == 0;
-}
-
-static bool megatron_recognise(const iron__candidate *c) {
-    if (is_itself_index(c))
-        return true;
-    return !iron__input_is_pipe(c->file) && iron__path_ends(c->file->path, ".bin") &&
-           has_index(c->file->path);
 }
 
 /* P.idx and P mean P.bin. */

@@ -185,31 +185,13 @@ iron_status iron__npy_write(const char *path, const char *descr, const void *dat
     return status;
 }
 
-/* Converts doubles to floats; a finite nonzero value that would become 0 or infinity is an
- * error. */
-static iron_status copy_activations(const iron__npy_header *h, const unsigned char *data, float *to,
-                                    uint64_t count, iron_error *err) {
-    if (strcmp(h->descr, "<f4") == 0) {
-        memcpy(to, data + h->data_offset, count * sizeof(float));
-        return IRON_OK;
-    }
-    for (uint64_t k = 0; k < count; k++) {
-        double value;
-
-        memcpy(&value, data + h->data_offset + k * sizeof value, sizeof value);
-        IRON_FAIL_IF((value != 0 && fabs(value) < FLT_MIN) || fabs(value) > FLT_MAX, err,
-                     IRON_E_ARG, "activation %" PRIu64 " is %g; it does not fit a 32-bit float", k,
-                     value);
-        to[k] = (float)value;
-    }
-    return IRON_OK;
-}
-
-/* Parses a whole file into `to`. */
+/* Parses a whole file into `to`. A finite nonzero double that would become 0 or infinity as a float
+ * is an error. */
 static iron_status parse_activations(const char *path, const unsigned char *data, size_t bytes,
                                      float *to, uint64_t count, iron_error *err) {
     iron__npy_header h;
     iron_error inner;
+    double value;
     size_t width;
 
     IRON_FAIL_IF(iron__npy_parse(data, bytes, &h, &inner) != IRON_OK, err, IRON_E_FORMAT,
@@ -224,7 +206,15 @@ static iron_status parse_activations(const char *path, const unsigned char *data
     IRON_FAIL_IF(bytes - h.data_offset != count * width, err, IRON_E_FORMAT,
                  "%.80s has %zu bytes of data, its header says %" PRIu64, path,
                  bytes - h.data_offset, count * width);
-    IRON_TRY(copy_activations(&h, data, to, count, err));
+    if (width == sizeof(float))
+        memcpy(to, data + h.data_offset, count * sizeof(float));
+    for (uint64_t k = 0; width == sizeof value && k < count; k++) {
+        memcpy(&value, data + h.data_offset + k * sizeof value, sizeof value);
+        IRON_FAIL_IF((value != 0 && fabs(value) < FLT_MIN) || fabs(value) > FLT_MAX, err,
+                     IRON_E_ARG, "activation %" PRIu64 " is %g; it does not fit a 32-bit float", k,
+                     value);
+        to[k] = (float)value;
+    }
     return iron__activations_check(to, count, err);
 }
 

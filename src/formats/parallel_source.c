@@ -172,18 +172,6 @@ static bool is_cold(const file_map *map) {
     return missing > COLD_SAMPLES / 2;
 }
 
-/* Maps the pages of a use in one call instead of many page faults; where the kernel cannot (before
- * Linux 5.14), they are faults again. */
-static void populate(const file_map *map, size_t from, size_t bytes) {
-#ifdef MADV_POPULATE_READ
-    size_t first = from / BLOCK * BLOCK;
-
-    (void)madvise(map->bytes + first, from + bytes - first, MADV_POPULATE_READ);
-#else
-    (void)map, (void)from, (void)bytes;
-#endif
-}
-
 /* Drops the pages of a use, and those that the kernel mapped around them; another thread that needs
  * one of these gets it again. */
 static void drop(const file_map *map, size_t from, size_t bytes) {
@@ -680,7 +668,12 @@ iron_status iron__parallel_source_use(iron__parallel_source *p, uint64_t first, 
         *is_used = true;
         guard.begin = entry->map.bytes;
         guard.end = guard.begin + entry->map.size;
-        populate(&entry->map, (size_t)at, bytes);
+#ifdef MADV_POPULATE_READ
+        /* maps the pages in one call instead of many page faults; where the kernel cannot (before
+         * Linux 5.14), they are faults again */
+        (void)madvise(entry->map.bytes + at / BLOCK * BLOCK, (size_t)(at % BLOCK) + bytes,
+                      MADV_POPULATE_READ);
+#endif
         is_whole = use_guarded(&guard, use, context, guard.begin + at, &status, err);
         drop(&entry->map, (size_t)at, bytes);
     }

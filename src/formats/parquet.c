@@ -1453,7 +1453,7 @@ static void destroy(void *state) {
         free(w);
     }
     pthread_mutex_destroy(&file->mutex);
-    for (size_t k = 0; k < file->chunk_count; k++)
+    for (size_t k = 0; file->chunks && k < file->chunk_count; k++)
         free(file->chunks[k].parts);
     free(file->parts);
     free(file->chunks);

@@ -262,23 +262,13 @@ static bool is_split(const unsigned char *data, size_t count, unsigned width, un
     return values >= 24 && different >= 4 && (large * 2 > values || zero == values);
 }
 
-/* Whether bytes are really the halves of u16 tokens: the upper ones are smaller. */
-static bool is_u16_split(const unsigned char *data, size_t count) {
-    bool is_less = false;
-    double apart, n;
-    parts p;
-
-    count_parts(data, count, 2, 1, &p);
-    n = (double)p.values;
-    apart = distance(&p, p.bins[0], p.bins[1], 256, &is_less);
-    return p.values >= 24 && is_less && apart >= 0.2 &&
-           apart * apart * n >= 2 * SIGNIFICANT * SIGNIFICANT;
-}
-
 iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, iron_dtype given,
                                      char why[IRON_WHY_ROOM]) {
     unsigned width = (unsigned)iron_dtype_bytes(given);
     iron_dtype looks = IRON_DTYPE_NONE;
+    bool is_less = false;
+    double apart;
+    parts p;
 
     /* i64 values are checked while they are read: two tokens in one are out of range */
     if (width == 8)
@@ -287,8 +277,13 @@ iron_dtype iron__dtype_contradiction(const unsigned char *data, size_t count, ir
         looks = IRON_DTYPE_I64;
     else if (width < 4 && is_split(data, count, width, 4))
         looks = IRON_DTYPE_U32;
-    else if (width == 1 && is_u16_split(data, count))
-        looks = IRON_DTYPE_U16;
+    if (looks == IRON_DTYPE_NONE && width == 1) { /* halves of u16: the upper ones are smaller */
+        count_parts(data, count, 2, 1, &p);
+        apart = distance(&p, p.bins[0], p.bins[1], 256, &is_less);
+        if (p.values >= 24 && is_less && apart >= 0.2 &&
+            apart * apart * (double)p.values >= 2 * SIGNIFICANT * SIGNIFICANT)
+            looks = IRON_DTYPE_U16;
+    }
     if (looks != IRON_DTYPE_NONE) {
         bool is_half = iron_dtype_bytes(looks) == 2 * (size_t)width;
 
