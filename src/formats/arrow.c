@@ -1555,33 +1555,6 @@ static iron_status next_batch(arrow *a, reader *r, uint64_t at, message *m, iron
     }
 }
 
-/* Walks over all messages from the position on. */
-static iron_status walk(arrow *a, reader *r, iron__table *t, uint64_t at,
-                        const message_places *footer, iron_error *err) {
-    const unsigned char *rest;
-    message m = {.header = HEADER_NONE};
-
-    for (;; at = m.end) {
-        IRON_TRY(next_batch(a, r, at, &m, err));
-        if (m.header == HEADER_NONE)
-            break;
-        IRON_TRY(add_batch(a, r, t, &m, err));
-    }
-    IRON_FAIL_IF(!a->is_file && m.end != r->limit, err, IRON_E_FORMAT,
-                 "%.100s: the Arrow stream ends at byte %" PRIu64 ", but the file has %" PRIu64
-                 " bytes; was something appended?",
-                 r->name, m.end, r->limit);
-    if (!a->is_file)
-        return IRON_OK;
-    if (r->limit - m.end >= 64)
-        return damaged(r, m.end, "the messages end before the footer begins", err);
-    IRON_TRY(reader_get(r, m.end, r->limit - m.end, &rest, err));
-    for (uint64_t k = 0; k < r->limit - m.end; k++)
-        if (rest[k] != 0)
-            return damaged(r, m.end, "the messages end before the footer begins", err);
-    return check_places(r, &a->places, footer, err);
-}
-
 /* Chooses the column. Without one, rows are counted alone. */
 static iron_status choose_column(arrow *a, const iron__candidate *c, iron__table *t,
                                  iron_error *err) {
@@ -1627,6 +1600,7 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
                                 iron_error *err) {
     uint64_t bytes = c->file->bytes, at = find_start(c, a->is_file), length;
     message_places footer = {{0}, {0}, {0}};
+    message m = {.header = HEADER_NONE};
     const unsigned char *data;
 
     r->limit = bytes;
@@ -1646,7 +1620,25 @@ static iron_status examine_file(arrow *a, iron__candidate *c, reader *r, iron__t
     }
     IRON_TRY(read_first(a, r, &at, err));
     IRON_TRY(choose_column(a, c, t, err));
-    IRON_TRY(walk(a, r, t, at, &footer, err));
+    for (;; at = m.end) {
+        IRON_TRY(next_batch(a, r, at, &m, err));
+        if (m.header == HEADER_NONE)
+            break;
+        IRON_TRY(add_batch(a, r, t, &m, err));
+    }
+    IRON_FAIL_IF(!a->is_file && m.end != r->limit, err, IRON_E_FORMAT,
+                 "%.100s: the Arrow stream ends at byte %" PRIu64 ", but the file has %" PRIu64
+                 " bytes; was something appended?",
+                 r->name, m.end, r->limit);
+    if (a->is_file) { /* only padding may follow */
+        length = r->limit - m.end;
+        if (length < 64)
+            IRON_TRY(reader_get(r, m.end, length, &data, err));
+        for (uint64_t k = 0; k < length; k++)
+            if (length >= 64 || data[k] != 0)
+                return damaged(r, m.end, "the messages end before the footer begins", err);
+        IRON_TRY(check_places(r, &a->places, &footer, err));
+    }
     a->limit = r->limit;
     a->prefix = r->prefix;
     iron__format_reason(c, "record batches: %" PRIu64 ", rows: %" PRIu64,

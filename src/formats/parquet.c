@@ -1510,17 +1510,9 @@ static bool is_packed(const reader *r, const page_header *p) {
 
 /* Refuses encodings that are not read. */
 static iron_status check_encodings(const reader *r, const page_header *p, iron_error *err) {
-    static const char *const names[] = {"PLAIN",
-                                        "GROUP_VAR_INT",
-                                        "PLAIN_DICTIONARY",
-                                        "RLE",
-                                        "BIT_PACKED",
-                                        "DELTA_BINARY_PACKED",
-                                        "DELTA_LENGTH_BYTE_ARRAY",
-                                        "DELTA_BYTE_ARRAY",
-                                        "RLE_DICTIONARY",
-                                        "BYTE_STREAM_SPLIT",
-                                        "ALP"};
+    static const char *const names[] = {
+        [1] = "GROUP_VAR_INT",    [3] = "RLE", [4] = "BIT_PACKED", [6] = "DELTA_LENGTH_BYTE_ARRAY",
+        [7] = "DELTA_BYTE_ARRAY", [10] = "ALP"};
     const level_shape *shape = &r->file->column.shape;
     bool is_known = p->encoding >= 0 && (size_t)p->encoding < sizeof names / sizeof names[0];
 
@@ -1789,20 +1781,15 @@ static iron_status examine_chunk(reader *r, column_chunk *chunk, iron_error *err
 }
 
 /* Examining on several threads: each takes the next chunk. */
-typedef struct survey {
-    parquet *file;
-    const iron__input *in;
-} survey;
-
 static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
                                 const atomic_bool *stop, iron_error *err) {
-    survey *s = context;
+    const reader *all = context;
     iron_status status;
     reader r;
 
     (void)worker, (void)stop;
-    IRON_TRY(reader_begin(&r, s->file, piece, s->in, err));
-    status = examine_chunk(&r, &s->file->chunks[piece], err);
+    IRON_TRY(reader_begin(&r, all->file, piece, &all->in, err));
+    status = examine_chunk(&r, &all->file->chunks[piece], err);
     reader_end(&r);
     return status;
 }
@@ -1811,8 +1798,8 @@ static iron_status survey_chunk(void *context, uint32_t worker, uint64_t piece,
 static iron_status examine_pages(const iron__input *in, parquet *file, iron__table *table,
                                  iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
-    survey s = {.file = file, .in = in};
-    iron__ordered_run run = {.count = file->chunk_count, .piece = survey_chunk, .context = &s};
+    reader all = {.file = file, .in = *in};
+    iron__ordered_run run = {.count = file->chunk_count, .piece = survey_chunk, .context = &all};
     uint64_t bytes = 0, threads = 1;
     iron__thread_pool *pool = NULL;
     size_t count = 0, done = 0;

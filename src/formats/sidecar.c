@@ -119,46 +119,42 @@ static iron_status read_whole(iron__sidecar *s, iron_error *err) {
     }
 }
 
-static iron_status open_sidecar(iron__sidecar *s, bool *is_there, iron_error *err) {
-    iron__input_identity identity;
-    bool is_remote = iron__path_is_remote(s->path), is_pipe;
-    iron_error why = {0};
-    iron_status status;
-
-    if (is_remote && strchr(s->path, '?')) /* what is signed is one object alone */
-        return IRON_OK;
-    status = iron__input_identify(s->path, &identity, &why);
-    if (status == IRON_OK) {
-        is_pipe = identity.kind == IRON_INPUT_PIPE;
-        IRON_FAIL_IF(identity.kind != IRON_INPUT_REGULAR && !(is_remote && is_pipe), err, IRON_E_IO,
-                     "%.120s is not a regular file", s->path);
-        s->bytes = identity.bytes;
-        s->file.path = s->path;
-        s->file.bytes = is_pipe ? IRON_COUNT_UNKNOWN : identity.bytes;
-        status = iron__input_open(&s->file, &why);
-        if (status == IRON_OK && is_pipe)
-            status = read_whole(s, &why);
-    }
-    *is_there = status == IRON_OK;
-    /* is there no such file, or object? without the permission to list a bucket, S3 answers 403 */
-    if (status == IRON_OK ||
-        (is_remote ? why.native == 404 || why.native == 410 || why.native == 403
-                   : why.native == ENOENT || why.native == ENOTDIR || why.native == ENAMETOOLONG))
-        return IRON_OK;
-    return iron__fail_again(err, &why);
-}
-
 iron_status iron__sidecar_open(char *path, iron__sidecar *out, bool *is_there, iron_error *err) {
+    iron__input_identity identity = {.kind = IRON_INPUT_REGULAR};
+    bool is_remote, is_missing;
+    iron_error why = {0};
     iron_status status;
 
     *is_there = false;
     *out = (iron__sidecar){.path = path, .file = {.fd = -1}};
     if (!path)
         return iron__no_memory(err, "a file name");
-    status = open_sidecar(out, is_there, err);
-    if (!*is_there)
-        iron__sidecar_close(out);
-    return status;
+    is_remote = iron__path_is_remote(path);
+    is_missing = is_remote && strchr(path, '?'); /* what is signed is one object alone */
+    status = is_missing ? IRON_E_IO : iron__input_identify(path, &identity, &why);
+    if (status == IRON_OK && identity.kind != IRON_INPUT_REGULAR &&
+        !(is_remote && identity.kind == IRON_INPUT_PIPE))
+        status = iron__fail(&why, IRON_E_IO, 0, "%.120s is not a regular file", path);
+    if (status == IRON_OK) {
+        bool is_pipe = identity.kind == IRON_INPUT_PIPE;
+
+        out->bytes = identity.bytes;
+        out->file.path = path;
+        out->file.bytes = is_pipe ? IRON_COUNT_UNKNOWN : identity.bytes;
+        status = iron__input_open(&out->file, &why);
+        if (status == IRON_OK && is_pipe)
+            status = read_whole(out, &why);
+    }
+    *is_there = status == IRON_OK;
+    if (*is_there)
+        return IRON_OK;
+    iron__sidecar_close(out);
+    /* is there no such file, or object? without the permission to list a bucket, S3 answers 403 */
+    if (is_missing ||
+        (is_remote ? why.native == 404 || why.native == 410 || why.native == 403
+                   : why.native == ENOENT || why.native == ENOTDIR || why.native == ENAMETOOLONG))
+        return IRON_OK;
+    return iron__fail_again(err, &why);
 }
 
 void iron__sidecar_close(iron__sidecar *sidecar) {

@@ -349,21 +349,6 @@ static iron_dtype guess_dtype(const iron__candidate *c, const sample *s, bool is
     return dtype == IRON_DTYPE_NONE ? guess_16(c, s) : dtype;
 }
 
-/* `bytes`: of the tokens; IRON_COUNT_UNKNOWN of compressed ones whose number is not known. */
-static iron_status read_sample(iron__candidate *c, uint64_t bytes, unsigned char *to, size_t *count,
-                               iron_error *err) {
-    const uint64_t starts[PARTS] = {0, bytes / 16 * 8, (bytes - PART_BYTES) / 8 * 8};
-
-    *count = iron__min_size(PARTS * PART_BYTES, bytes);
-    if (iron__input_is_pipe(c->file)) /* compressed: only its beginning */
-        return iron__input_read(c->file, to, PARTS * PART_BYTES, count, err);
-    if (*count < PARTS * PART_BYTES)
-        return iron__input_read_at(c->file, 0, to, *count, err);
-    for (size_t k = 0; k < PARTS; k++)
-        IRON_TRY(iron__input_read_at(c->file, starts[k], to + k * PART_BYTES, PART_BYTES, err));
-    return IRON_OK;
-}
-
 void iron_sniff_report_deinit(iron_sniff_report *report) {
     for (size_t k = 0; k < report->column_count; k++)
         free(report->columns[k].name);
@@ -372,20 +357,28 @@ void iron_sniff_report_deinit(iron_sniff_report *report) {
     report->column_count = 0;
 }
 
-/* `bytes` as in read_sample; is_text: it is known to begin with text. */
+/* `bytes`: of the tokens; IRON_COUNT_UNKNOWN of compressed ones whose number is not known. is_text:
+ * it is known to begin with text. */
 static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_sniff_report *r,
                          iron_error *err) {
     bool has_idx = iron__path_has_idx(c->file->path);
     unsigned char *data = malloc(PARTS * PART_BYTES);
-    sample s = {.data = data};
-    iron_status status;
+    const uint64_t starts[PARTS] = {0, bytes / 16 * 8, (bytes - PART_BYTES) / 8 * 8};
+    sample s = {.data = data, .count = iron__min_size(PARTS * PART_BYTES, bytes)};
+    bool is_pipe = iron__input_is_pipe(c->file), is_whole = s.count < PARTS * PART_BYTES;
+    iron_status status = IRON_OK;
+
     if (!data)
         return iron__no_memory(err, "a sample");
-    status = read_sample(c, bytes, data, &s.count, err);
+    if (is_pipe) /* compressed: only its beginning */
+        status = iron__input_read(c->file, data, PARTS * PART_BYTES, &s.count, err);
+    for (size_t k = 0; !is_pipe && k < (is_whole ? 1 : PARTS) && status == IRON_OK; k++)
+        status = iron__input_read_at(c->file, starts[k], data + k * PART_BYTES,
+                                     is_whole ? s.count : PART_BYTES, err);
     if (bytes == IRON_COUNT_UNKNOWN && s.count < PARTS * PART_BYTES)
         bytes = s.count; /* that was all */
     s.file_bytes = bytes == IRON_COUNT_UNKNOWN ? 0 : bytes;
-    s.count = s.count >= 8 && iron__input_is_pipe(c->file) ? s.count / 8 * 8 : s.count;
+    s.count = s.count >= 8 && is_pipe ? s.count / 8 * 8 : s.count;
     if (status == IRON_OK) {
         r->is_guess = 1;
         if (has_idx)
