@@ -199,31 +199,26 @@ static iron_status read_folder(const char *path, folder_list *out, iron_error *e
 
 static size_t digits(const char *text) { return strspn(text, "0123456789"); }
 
-/* Compares the numbers at *a and *b as digit strings and advances both past them. */
-static int compare_numbers(const char **a, const char **b) {
-    size_t zeros_a = strspn(*a, "0"), zeros_b = strspn(*b, "0");
-    size_t length_a = digits(*a + zeros_a), length_b = digits(*b + zeros_b);
-    int order;
-
-    if (length_a != length_b)
-        order = length_a < length_b ? -1 : 1;
-    else
-        order = memcmp(*a + zeros_a, *b + zeros_b, length_a);
-    *a += zeros_a + length_a;
-    *b += zeros_b + length_b;
-    return order;
-}
-
 /* Like strcmp, but runs of digits compare as numbers. A total order: equal only if identical. */
 static int natural_compare(const char *a, const char *b) {
     const char *x = a, *y = b;
 
     while (*x && *y) {
         if (digits(x) && digits(y)) {
-            int order = compare_numbers(&x, &y);
+            size_t x_length, y_length;
+            int order;
 
+            x += strspn(x, "0");
+            y += strspn(y, "0");
+            x_length = digits(x);
+            y_length = digits(y);
+            if (x_length != y_length)
+                return x_length < y_length ? -1 : 1;
+            order = memcmp(x, y, x_length);
             if (order)
                 return order;
+            x += x_length;
+            y += y_length;
         } else {
             /* the files of a directory stay together */
             if (*x != *y && (*x == '/' || *y == '/'))

@@ -14,8 +14,8 @@
  *
  * datatrove, for nanotron: X.ds with tokens of 2 or 4 bytes, X.ds.index with the ends of its
  * documents, X.ds.metadata with "tokenizer|width", the number of tokens, and a line for people. One
- * of the two sidecars may be missing, and each one that exists is checked. Only the metadata contain
- * the width: without them (or with old ones, which do not have it) the user must give it.
+ * of the two sidecars may be missing, and each one that exists is checked. Only the metadata
+ * contain the width: without them (or with old ones, which do not have it) the user must give it.
  */
 #include "core/fail.h"
 #include "core/number.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * npy.c: NumPy array files: header parser, writer, activations, and the npy token format, in C order
- * or in Fortran order.
+ * npy.c: NumPy array files: header parser, writer, activations, and the npy token format, in C
+ * order or in Fortran order.
  *
  * The header is a Python dict literal. NumPy writes it in one form, other writers in others, so
  * keys may be in any order with white space anywhere, but nothing else is accepted.
@@ -124,7 +124,12 @@ static int read_dict(reader *r, iron__npy_header *h) {
     return seen == 7 && r->at == r->end;
 }
 
-/* Parses the start of a file; `bytes` may be less than the whole file but must hold the header. */
+/* The length of the header after the prefix, which has *prefix bytes. */
+static size_t header_length(const unsigned char *data, size_t *prefix) {
+    *prefix = data[6] == 1 ? 10 : PREFIX_BYTES;
+    return (size_t)iron__load(data + 8, *prefix - 8);
+}
+
 iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_header *out,
                             iron_error *err) {
     size_t prefix, length;
@@ -136,11 +141,9 @@ iron_status iron__npy_parse(const unsigned char *data, size_t bytes, iron__npy_h
     IRON_FAIL_IF(data[6] < 1 || data[6] > 3, err, IRON_E_FORMAT,
                  "NumPy format version %u.%u is not supported; versions 1 to 3 are", data[6],
                  data[7]);
-    prefix = data[6] == 1 ? 10 : 12;
-    IRON_FAIL_IF(bytes < prefix, err, IRON_E_FORMAT, "NumPy header is incomplete");
-    length = data[8] | (size_t)data[9] << 8;
-    if (data[6] > 1)
-        length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
+    IRON_FAIL_IF(data[6] > 1 && bytes < PREFIX_BYTES, err, IRON_E_FORMAT,
+                 "NumPy header is incomplete");
+    length = header_length(data, &prefix);
     IRON_FAIL_IF(length > IRON_NPY_HEADER_MAX || bytes - prefix < length, err, IRON_E_FORMAT,
                  "NumPy header of %zu bytes does not fit into %zu bytes", length, bytes);
     r = (reader){(const char *)data + prefix, (const char *)data + prefix + length};
@@ -370,7 +373,7 @@ static bool recognise(const iron__candidate *c) {
 static iron_status read_header(iron__candidate *c, unsigned char **out, size_t *bytes,
                                iron_error *err) {
     unsigned char prefix[PREFIX_BYTES];
-    size_t known = 10, length;
+    size_t known, length;
     iron_status status;
 
     IRON_TRY(iron__candidate_read(c, prefix, 6, err));
@@ -382,12 +385,9 @@ static iron_status read_header(iron__candidate *c, unsigned char **out, size_t *
     IRON_FAIL_IF(prefix[6] < 1 || prefix[6] > 3, err, IRON_E_FORMAT,
                  "%.100s at byte 6: NumPy format version %u.%u, expected 1 to 3", c->name,
                  prefix[6], prefix[7]);
-    length = prefix[8] | (size_t)prefix[9] << 8;
-    if (prefix[6] > 1) {
-        known = PREFIX_BYTES;
+    if (prefix[6] > 1)
         IRON_TRY(iron__candidate_read(c, prefix + 10, 2, err));
-        length |= (size_t)prefix[10] << 16 | (size_t)prefix[11] << 24;
-    }
+    length = header_length(prefix, &known);
     IRON_FAIL_IF(length > IRON_NPY_HEADER_MAX, err, IRON_E_FORMAT,
                  "%.100s at byte 8: NumPy header of %zu bytes, expected at most %u", c->name,
                  length, IRON_NPY_HEADER_MAX);

@@ -15,8 +15,8 @@
  * Checksums of pages are checked whenever their values are decoded; so a page with a checksum is
  * never direct. Nulls are refused when they are seen: at the latest when they are decoded.
  *
- * Nothing is read past the given bytes but IRON_SLACK, whatever the data say, and what was read there is
- * never used.
+ * Nothing is read past the given bytes but IRON_SLACK, whatever the data say, and what was read
+ * there is never used.
  */
 #include "core/array.h"
 #include "core/cpu.h"
