@@ -364,7 +364,7 @@ static bool litpkds_recognise(const iron__candidate *c) {
 static iron_status litpkds_examine(iron__candidate *c, iron__format_layout *layout,
                                    iron_error *err) {
     unsigned char header[LITPKDS_HEADER_BYTES];
-    uint64_t version, chunk;
+    uint64_t version, chunk, tokens;
 
     IRON_TRY(iron__candidate_read(c, header, LITPKDS_MAGIC_BYTES, err));
     IRON_FAIL_IF(memcmp(header, LITPKDS_MAGIC, LITPKDS_MAGIC_BYTES) != 0, err, IRON_E_FORMAT,
@@ -384,18 +384,17 @@ static iron_status litpkds_examine(iron__candidate *c, iron__format_layout *layo
     layout->data_offset = LITPKDS_HEADER_BYTES;
     if (chunk == 0) /* an empty chunk has no tokens */
         layout->tokens = 0;
-    if (!iron__input_is_pipe(c->file)) {
-        uint64_t tokens = (layout->bytes - LITPKDS_HEADER_BYTES) / iron_dtype_bytes(layout->dtype);
-
-        if (chunk == tokens)
-            iron__format_reason(
-                c, "chunk of %" PRIu64 " tokens at byte 16, which matches the file size", chunk);
-        else
-            iron__format_reason(c,
-                                "chunk of %" PRIu64 " tokens at byte 16, but the file size gives "
-                                "%" PRIu64 ": cut or extended?",
-                                chunk, tokens);
-    }
+    if (iron__input_is_pipe(c->file))
+        return IRON_OK;
+    tokens = (layout->bytes - LITPKDS_HEADER_BYTES) / iron_dtype_bytes(layout->dtype);
+    if (chunk == tokens)
+        iron__format_reason(
+            c, "chunk of %" PRIu64 " tokens at byte 16, which matches the file size", chunk);
+    else
+        iron__format_reason(c,
+                            "chunk of %" PRIu64 " tokens at byte 16, but the file size gives "
+                            "%" PRIu64 ": cut or extended?",
+                            chunk, tokens);
     return IRON_OK;
 }
 

@@ -803,17 +803,6 @@ static const iron__table_kind mds_kind = {decode, destroy, NULL};
 
 /* Checksums. */
 
-/* Once for each file. */
-static void warn(const iron__candidate *c, const char *text, bool *has_warned) {
-    if (*has_warned)
-        return;
-    *has_warned = true;
-    iron__format_reason(c, "%s", text);
-    if (c->options && c->options->warn)
-        c->options->warn(c->options->warn_context,
-                         &(iron_warning){IRON_WARNING_UNCHECKED, c->name, text});
-}
-
 static iron_status run_checksums(iron__checksum *const *sums, size_t count, shard_bytes *b,
                                  iron_error *err) {
     for (uint64_t at = 0; at < b->count;) {
@@ -857,8 +846,13 @@ static iron_status check_hashes(const iron__candidate *c, const iron__json *file
             snprintf(why, sizeof why, "its %.40s is not checked: %.150s", name,
                      iron__checksum_is_known(name) ? fault.text : "iron does not know this hash");
     }
-    if (why[0])
-        warn(c, why, has_warned);
+    if (why[0] && !*has_warned) {
+        *has_warned = true; /* once for each file */
+        iron__format_reason(c, "%s", why);
+        if (c->options && c->options->warn)
+            c->options->warn(c->options->warn_context,
+                             &(iron_warning){IRON_WARNING_UNCHECKED, c->name, why});
+    }
     if (status == IRON_OK && known > 0)
         status = run_checksums(sums, count, b, err);
     for (size_t k = 0; k < count; k++) {

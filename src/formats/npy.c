@@ -392,9 +392,7 @@ static iron_status read_header(iron__candidate *c, unsigned char **out, size_t *
                  "%.100s at byte 8: NumPy header of %zu bytes, expected at most %u", c->name,
                  length, IRON_NPY_HEADER_MAX);
     *bytes = known + length;
-    *out = malloc(*bytes);
-    if (!*out)
-        return iron__no_memory(err, "a header");
+    IRON_TRY(IRON_NEW(out, *bytes, "a header", err));
     memcpy(*out, prefix, known);
     status = iron__candidate_read(c, *out + known, length, err);
     if (status != IRON_OK)
@@ -467,9 +465,7 @@ static iron_status examine(iron__candidate *c, iron__format_layout *layout, iron
                  "%.100s is an array in Fortran order, which cannot be read from a pipe: name a "
                  "file",
                  c->name);
-    layout->shape = malloc(count * sizeof *layout->shape);
-    if (!layout->shape)
-        return iron__no_memory(err, "a header");
+    IRON_TRY(IRON_NEW(&layout->shape, count, "a header", err));
     for (unsigned d = 0; d < h.dimensions; d++)
         if (h.shape[d] > 1)
             layout->shape[layout->dimensions++] = h.shape[d];

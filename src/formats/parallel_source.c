@@ -348,9 +348,7 @@ static size_t open_files_capacity(void) {
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= DESCRIPTORS_OTHER)
         return 1;
     share = (limit.rlim_cur - DESCRIPTORS_OTHER) / ((rlim_t)2 * DESCRIPTORS_SOURCES);
-    if (share < 1)
-        return 1;
-    return share < OPEN_FILES_MAX ? (size_t)share : OPEN_FILES_MAX;
+    return iron__min_size(OPEN_FILES_MAX, iron__max(share, 1));
 }
 
 static void close_entry(const iron__parallel_source *p, open_file *entry) {

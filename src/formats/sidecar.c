@@ -205,11 +205,8 @@ iron_status iron__sidecar_text(const iron__sidecar *sidecar, size_t bytes_max, c
     IRON_FAIL_IF(sidecar->bytes > bytes_max, err, IRON_E_UNSUPPORTED,
                  "%.120s has %" PRIu64 " bytes, more than %zu", sidecar->path, sidecar->bytes,
                  bytes_max);
-    *text = malloc((size_t)sidecar->bytes + 1);
-    if (!*text)
-        return iron__no_memory(err, sidecar->path);
+    IRON_TRY(IRON_NEW(text, (size_t)sidecar->bytes + 1, sidecar->path, err));
     status = iron__sidecar_read(sidecar, 0, *text, (size_t)sidecar->bytes, err);
-    (*text)[sidecar->bytes] = '\0';
     if (status != IRON_OK) {
         free(*text);
         *text = NULL;

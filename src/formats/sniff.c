@@ -16,6 +16,7 @@
  * distribution; u16 is the common one. Every answer comes with the numbers that led to it.
  */
 #include "core/fail.h"
+#include "core/memory.h"
 #include "core/number.h"
 #include "formats/format.h"
 #include "io/remote.h"
@@ -362,14 +363,14 @@ void iron_sniff_report_deinit(iron_sniff_report *report) {
 static iron_status guess(iron__candidate *c, uint64_t bytes, bool is_text, iron_sniff_report *r,
                          iron_error *err) {
     bool has_idx = iron__path_has_idx(c->file->path);
-    unsigned char *data = malloc(PARTS * PART_BYTES);
+    unsigned char *data;
     const uint64_t starts[PARTS] = {0, bytes / 16 * 8, (bytes - PART_BYTES) / 8 * 8};
-    sample s = {.data = data, .count = iron__min_size(PARTS * PART_BYTES, bytes)};
+    sample s = {.count = iron__min_size(PARTS * PART_BYTES, bytes)};
     bool is_pipe = iron__input_is_pipe(c->file), is_whole = s.count < PARTS * PART_BYTES;
     iron_status status = IRON_OK;
 
-    if (!data)
-        return iron__no_memory(err, "a sample");
+    IRON_TRY(IRON_NEW(&data, PARTS * PART_BYTES, "a sample", err));
+    s.data = data;
     if (is_pipe) /* compressed: only its beginning */
         status = iron__input_read(c->file, data, PARTS * PART_BYTES, &s.count, err);
     for (size_t k = 0; !is_pipe && k < (is_whole ? 1 : PARTS) && status == IRON_OK; k++)
