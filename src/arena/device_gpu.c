@@ -213,52 +213,42 @@ static iron_status show_progress(measurement *b, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status time_by_events(measurement *b, const pass *p, double *ms, iron_error *err) {
-    for (size_t k = 0; k < PASSES; k++) {
-        if (p->prepare)
-            IRON_TRY(p->prepare(b, p, err));
-        IRON_TRY(iron__gpu_event_record(b->queue, b->begin[k], err));
-        IRON_TRY(p->enqueue(b, p, err));
-        IRON_TRY(iron__gpu_event_record(b->queue, b->end[k], err));
-    }
-    IRON_TRY(iron__gpu_event_wait(b->device, b->end[PASSES - 1], err));
-    for (size_t k = 0; k < PASSES; k++) {
-        IRON_TRY(iron__gpu_event_elapsed(b->device, b->begin[k], b->end[k], &ms[k], err));
-        IRON_FAIL_IF(!(ms[k] > 0), err, IRON_E_UNSUPPORTED,
-                     "the driver's event times cannot be used");
-    }
-    return IRON_OK;
-}
-
-static iron_status time_by_clock(measurement *b, const pass *p, double *ms, iron_error *err) {
+/* Times passes with events, or each with the host's clock. */
+static iron_status time_passes_by(measurement *b, const pass *p, bool by_events, iron_error *err) {
     for (size_t k = 0; k < PASSES; k++) {
         uint64_t start;
 
         if (p->prepare)
             IRON_TRY(p->prepare(b, p, err));
-        IRON_TRY(iron__gpu_queue_wait(b->queue, err));
+        IRON_TRY(by_events ? iron__gpu_event_record(b->queue, b->begin[k], err)
+                           : iron__gpu_queue_wait(b->queue, err));
         start = iron__clock_ns();
         IRON_TRY(p->enqueue(b, p, err));
-        IRON_TRY(iron__gpu_queue_wait(b->queue, err));
-        ms[k] = (double)(iron__clock_ns() - start) * 1e-6;
+        IRON_TRY(by_events ? iron__gpu_event_record(b->queue, b->end[k], err)
+                           : iron__gpu_queue_wait(b->queue, err));
+        b->ms[k] = (double)(iron__clock_ns() - start) * 1e-6;
+    }
+    if (by_events)
+        IRON_TRY(iron__gpu_event_wait(b->device, b->end[PASSES - 1], err));
+    for (size_t k = 0; by_events && k < PASSES; k++) {
+        IRON_TRY(iron__gpu_event_elapsed(b->device, b->begin[k], b->end[k], &b->ms[k], err));
+        IRON_FAIL_IF(!(b->ms[k] > 0), err, IRON_E_UNSUPPORTED,
+                     "the driver's event times cannot be used");
     }
     return IRON_OK;
 }
 
-static iron_status measure(measurement *b, const pass *p, double *gb_s, iron_error *err) {
+static iron_status measure(measurement *b, const pass *p, iron_error *err) {
     iron_status status;
 
     if (p->prepare)
         IRON_TRY(p->prepare(b, p, err));
     IRON_TRY(p->enqueue(b, p, err));
     IRON_TRY(iron__gpu_queue_wait(b->queue, err));
-    status = time_by_events(b, p, b->ms, err);
+    status = time_passes_by(b, p, true, err);
     if (status == IRON_E_UNSUPPORTED)
-        status = time_by_clock(b, p, b->ms, err);
-    if (status != IRON_OK)
-        return status;
-    *gb_s = p->counted * (double)p->bytes / iron__statistics_of(b->ms, PASSES).median * 1e-6;
-    return show_progress(b, err);
+        status = time_passes_by(b, p, false, err);
+    return status == IRON_OK ? show_progress(b, err) : status;
 }
 
 /* Piece k of any memory holds the numbers from this offset on. */
@@ -321,33 +311,11 @@ static iron_status check_reading(measurement *b, const pass *p, uint32_t expecte
     return IRON_OK;
 }
 
-/* The best way found so far. */
-typedef struct best_way {
-    double gb_s;
-    double ms[PASSES];
-    pass_shape shape;
-    char name[48];
-} best_way;
-
 static void add_ceiling(const measurement *b, const char *name, const pass *p, const char *shape,
                         const double *ms) {
     iron__ceiling_samples samples = {name, shape, p->counted * (double)p->bytes, ms, PASSES};
 
-    if (b->sink.add)
-        b->sink.add(b->sink.context, &samples);
-}
-
-static iron_status try_way(measurement *b, const pass *p, const char *name, best_way *best,
-                           iron_error *err) {
-    double gb_s = 0;
-
-    IRON_TRY(measure(b, p, &gb_s, err));
-    if (gb_s <= best->gb_s)
-        return IRON_OK;
-    *best = (best_way){.gb_s = gb_s, .shape = p->shape};
-    memcpy(best->ms, b->ms, sizeof best->ms);
-    snprintf(best->name, sizeof best->name, "%s", name);
-    return IRON_OK;
+    b->sink.add(b->sink.context, &samples);
 }
 
 /* The first half of the working set to the second, by the driver. */
@@ -359,53 +327,65 @@ static iron_status put_driver_copy(measurement *b, const pass *p, iron_error *er
 }
 
 /* Finds the shape with the highest rate; p keeps it. */
-static iron_status measure_shapes(measurement *b, pass *p, const char *what, best_way *best,
-                                  iron_error *err) {
+static iron_status measure_shapes(measurement *b, pass *p, const char *what, iron_error *err) {
     const iron__gpu_info *info = &b->device->info;
     uint32_t expected = p->kind == PASS_READ ? xor_of(b, p->bytes) : 0;
-    char name[40];
+    double ms[PASSES], best = 0, median; /* of the best way so far */
+    pass_shape best_shape = {0};
+    char name[48] = "";
 
-    *best = (best_way){.shape = *pass_shape_for(info, 0)};
-    for (size_t k = 0; pass_shape_for(info, k); k++) {
-        p->shape = *pass_shape_for(info, k);
-        pass_shape_name(p->shape, name, sizeof name);
+    for (size_t k = 0;; k++) {
+        bool is_kernel = pass_shape_for(info, k);
+
+        if (is_kernel)
+            p->shape = *pass_shape_for(info, k);
+        else if (p->kind == PASS_COPY && p->enqueue != put_driver_copy)
+            p->enqueue = put_driver_copy;
+        else
+            break;
         if (p->kind == PASS_READ)
             IRON_TRY(check_reading(b, p, expected, err));
-        IRON_TRY(try_way(b, p, name, best, err));
+        IRON_TRY(measure(b, p, err));
+        median = iron__statistics_of(b->ms, PASSES).median;
+        if (k > 0 && median >= best)
+            continue;
+        best = median;
+        best_shape = p->shape;
+        memcpy(ms, b->ms, sizeof ms);
+        if (is_kernel)
+            pass_shape_name(p->shape, name, sizeof name);
+        else
+            snprintf(name, sizeof name, "the driver's copy");
     }
-    if (p->kind == PASS_COPY) {
-        p->enqueue = put_driver_copy;
-        IRON_TRY(try_way(b, p, "the driver's copy", best, err));
-    }
-    p->shape = best->shape;
-    add_ceiling(b, what, p, best->name, best->ms);
+    p->shape = best_shape;
+    add_ceiling(b, what, p, name, ms);
     return IRON_OK;
 }
 
-static iron_status measure_device(measurement *b, iron_device_ceilings *out, iron_error *err) {
+static iron_status measure_memory(measurement *b, iron_error *err) {
     size_t bytes = b->data->bytes;
-    pass read = {.enqueue = put_kernel, .kind = PASS_READ, .bytes = bytes, .counted = 1};
-    pass copy = {.enqueue = put_kernel, .kind = PASS_COPY, .bytes = bytes / 2, .counted = 2};
-    pass write = {.enqueue = put_kernel, .kind = PASS_WRITE, .bytes = bytes, .counted = 1};
+    pass read = {.enqueue = put_kernel,
+                 .kind = PASS_READ,
+                 .shape = *pass_shape_for(&b->device->info, 0),
+                 .buffer = b->data,
+                 .bytes = bytes,
+                 .counted = 1};
+    pass copy = read, write = read;
     uint64_t start = iron__clock_ns();
-    best_way best;
 
-    read.buffer = copy.buffer = write.buffer = b->data;
-    read.shape = *pass_shape_for(&b->device->info, 0);
+    copy.kind = PASS_COPY;
+    copy.bytes = bytes / 2;
+    copy.counted = 2;
+    write.kind = PASS_WRITE;
     do { /* an idle card takes a while to reach its full clock */
         IRON_TRY(put_kernel(b, &read, err));
         IRON_TRY(iron__gpu_queue_wait(b->queue, err));
     } while (iron__clock_ns() - start < WARM_UP_NS);
-    IRON_TRY(measure_shapes(b, &read, "read", &best, err));
-    out->read_gb_s = best.gb_s;
-    snprintf(out->read_shape, sizeof out->read_shape, "%.39s", best.name);
+    IRON_TRY(measure_shapes(b, &read, "read", err));
     b->best = read.shape;
-    IRON_TRY(measure_shapes(b, &copy, "copy", &best, err));
-    out->copy_gb_s = best.gb_s;
+    IRON_TRY(measure_shapes(b, &copy, "copy", err));
     IRON_TRY(check_reading(b, &read, 0, err)); /* two equal halves */
-    IRON_TRY(measure_shapes(b, &write, "write", &best, err));
-    out->write_gb_s = best.gb_s;
-    return IRON_OK;
+    return measure_shapes(b, &write, "write", err);
 }
 
 static iron_status put_transfer(measurement *b, const pass *p, iron_error *err) {
@@ -421,9 +401,9 @@ static iron_status put_transfer(measurement *b, const pass *p, iron_error *err) 
     return IRON_OK;
 }
 
-static iron_status measure_transfer(measurement *b, const pass *p, const char *what, double *gb_s,
+static iron_status measure_transfer(measurement *b, const pass *p, const char *what,
                                     iron_error *err) {
-    IRON_TRY(measure(b, p, gb_s, err));
+    IRON_TRY(measure(b, p, err));
     add_ceiling(b, what, p, "", b->ms);
     return IRON_OK;
 }
@@ -440,35 +420,16 @@ static iron_status allocate(measurement *b, iron__gpu_memory memory, size_t byte
     return status;
 }
 
-static iron_status measure_pageable(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    pass p = {.enqueue = put_transfer, .bytes = b->transfer_bytes, .counted = 1};
-    iron_status status;
-
-    p.memory = malloc(p.bytes);
-    if (!p.memory)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory for %zu bytes to measure with",
-                          p.bytes);
-    fill_host(b, p.memory, p.bytes);
-    status = measure_transfer(b, &p, "to_device_pageable", &out->to_device_pageable_gb_s, err);
-    (void)iron__gpu_queue_wait(b->queue, NULL); /* nothing may read it after it is freed */
-    free(p.memory);
-    return status;
+static iron_status measure_pageable(measurement *b, pass *p, iron_error *err) {
+    fill_host(b, p->memory, p->bytes);
+    return measure_transfer(b, p, "to_device_pageable", err);
 }
 
-static iron_status measure_pinned(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    pass p = {.enqueue = put_transfer, .counted = 1};
-    iron_status status;
-
-    IRON_TRY(allocate(b, IRON_GPU_MEMORY_PINNED, b->transfer_bytes, LEAST_BYTES, &p.buffer, err));
-    p.bytes = p.buffer->bytes;
-    fill_host(b, p.buffer->host, p.bytes);
-    status = measure_transfer(b, &p, "to_device_pinned", &out->to_device_pinned_gb_s, err);
-    p.is_back = true;
-    if (status == IRON_OK)
-        status = measure_transfer(b, &p, "from_device_pinned", &out->from_device_pinned_gb_s, err);
-    (void)iron__gpu_queue_wait(b->queue, NULL);
-    iron__gpu_buffer_destroy(p.buffer);
-    return status;
+static iron_status measure_pinned(measurement *b, pass *p, iron_error *err) {
+    fill_host(b, p->buffer->host, p->bytes);
+    IRON_TRY(measure_transfer(b, p, "to_device_pinned", err));
+    p->is_back = true;
+    return measure_transfer(b, p, "from_device_pinned", err);
 }
 
 static iron_status give_to_host(measurement *b, const pass *p, iron_error *err) {
@@ -481,26 +442,36 @@ static iron_status put_in_place(measurement *b, const pass *p, iron_error *err) 
     return put_kernel(b, p, err);
 }
 
-static iron_status read_in_place(measurement *b, pass *p, double *gb_s, iron_error *err) {
+static iron_status measure_zero_copy(measurement *b, pass *p, iron_error *err) {
+    p->enqueue = put_in_place;
+    p->prepare = give_to_host;
+    p->shape = b->best;
     IRON_TRY(give_to_host(b, p, err));
     fill_host(b, p->buffer->host, p->bytes);
     IRON_TRY(iron__gpu_host_end(b->queue, p->buffer, err));
     IRON_TRY(check_reading(b, p, xor_of(b, p->bytes), err));
-    return measure_transfer(b, p, "zero_copy", gb_s, err);
+    return measure_transfer(b, p, "zero_copy", err);
 }
 
-static iron_status measure_zero_copy(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    pass p = {.enqueue = put_in_place, .prepare = give_to_host, .kind = PASS_READ, .counted = 1};
+/* Between the device and the host's memory of a kind; IRON_GPU_MEMORY_DEVICE: ordinary memory. */
+static iron_status measure_host(measurement *b, iron__gpu_memory memory,
+                                iron_status (*measure_all)(measurement *, pass *, iron_error *),
+                                iron_error *err) {
+    pass p = {.enqueue = put_transfer, .kind = PASS_READ, .bytes = b->transfer_bytes, .counted = 1};
     iron_status status;
 
-    if (b->device->info.lacks[IRON_GPU_ZERO_COPY][0])
-        return show_progress(b, err);
-    p.shape = b->best;
-    IRON_TRY(allocate(b, IRON_GPU_MEMORY_MAPPED, b->transfer_bytes, LEAST_BYTES, &p.buffer, err));
-    p.bytes = p.buffer->bytes;
-    status = read_in_place(b, &p, &out->zero_copy_gb_s, err);
-    (void)iron__gpu_queue_wait(b->queue, NULL);
+    if (memory == IRON_GPU_MEMORY_DEVICE) {
+        p.memory = malloc(p.bytes);
+        IRON_FAIL_IF(!p.memory, err, IRON_E_NOMEM, "out of memory for %zu bytes to measure with",
+                     p.bytes);
+    } else {
+        IRON_TRY(allocate(b, memory, p.bytes, LEAST_BYTES, &p.buffer, err));
+        p.bytes = p.buffer->bytes;
+    }
+    status = measure_all(b, &p, err);
+    (void)iron__gpu_queue_wait(b->queue, NULL); /* nothing may read it after it is freed */
     iron__gpu_buffer_destroy(p.buffer);
+    free(p.memory);
     return status;
 }
 
@@ -564,25 +535,45 @@ static void tear_down(measurement *b) {
     iron__gpu_device_close(b->device);
 }
 
-static iron_status measure_all(measurement *b, size_t backend, uint32_t device,
-                               iron_device_ceilings *out, iron_error *err) {
-    *out = (iron_device_ceilings){.passes = PASSES};
+static iron_status measure_all(measurement *b, size_t backend, uint32_t device, iron_error *err) {
     IRON_TRY(set_up(b, backend, device, err));
-    out->buffer_bytes = b->data->bytes;
-    IRON_TRY(measure_device(b, out, err));
-    IRON_TRY(measure_pageable(b, out, err));
-    IRON_TRY(measure_pinned(b, out, err));
-    return measure_zero_copy(b, out, err);
+    IRON_TRY(measure_memory(b, err));
+    IRON_TRY(measure_host(b, IRON_GPU_MEMORY_DEVICE, measure_pageable, err));
+    IRON_TRY(measure_host(b, IRON_GPU_MEMORY_PINNED, measure_pinned, err));
+    if (b->device->info.lacks[IRON_GPU_ZERO_COPY][0])
+        return show_progress(b, err);
+    return measure_host(b, IRON_GPU_MEMORY_MAPPED, measure_zero_copy, err);
 }
 
 static iron_status measure_gpu(size_t backend, uint32_t device, const iron_measure_options *options,
-                               iron__ceiling_sink sink, iron_device_ceilings *out,
-                               iron_error *err) {
+                               iron__ceiling_sink sink, iron_error *err) {
     measurement b = {.options = options, .sink = sink};
-    iron_status status = measure_all(&b, backend, device, out, err);
+    iron_status status = measure_all(&b, backend, device, err);
 
     tear_down(&b);
     return status;
+}
+
+static void add_rate(void *context, const iron__ceiling_samples *s) {
+    iron_device_ceilings *out = context;
+    const struct {
+        const char *name;
+        double *gb_s;
+    } rates[] = {{"read", &out->read_gb_s},
+                 {"write", &out->write_gb_s},
+                 {"copy", &out->copy_gb_s},
+                 {"to_device_pageable", &out->to_device_pageable_gb_s},
+                 {"to_device_pinned", &out->to_device_pinned_gb_s},
+                 {"from_device_pinned", &out->from_device_pinned_gb_s},
+                 {"zero_copy", &out->zero_copy_gb_s}};
+
+    for (size_t k = 0; k < COUNT(rates); k++)
+        if (strcmp(rates[k].name, s->name) == 0)
+            *rates[k].gb_s = s->bytes / iron__statistics_of(s->ms, s->count).median * 1e-6;
+    if (strcmp(s->name, "read") == 0) {
+        out->buffer_bytes = (uint64_t)s->bytes;
+        snprintf(out->read_shape, sizeof out->read_shape, "%.39s", s->shape);
+    }
 }
 
 iron_status iron_measure_device(const char *backend, uint32_t device,
@@ -595,18 +586,16 @@ iron_status iron_measure_device(const char *backend, uint32_t device,
     IRON_FAIL_IF(index == count, err, IRON_E_ARG,
                  "backend '%.20s' has no devices to measure; use cuda or opencl",
                  backend ? backend : "");
-    return measure_gpu(index, device, options, (iron__ceiling_sink){0}, out, err);
+    return measure_gpu(index, device, options, (iron__ceiling_sink){add_rate, out}, err);
 }
 
 /* All ways are tried each time. */
 static iron_status measure_planned(iron__race_device *device, const iron__race_plan_device *planned,
                                    const iron_measure_options *options, bool is_new_search,
                                    iron__ceiling_sink sink, iron_error *err) {
-    iron_device_ceilings ceilings;
-
     (void)device;
     (void)is_new_search;
-    return measure_gpu(planned->gpu_backend, planned->index, options, sink, &ceilings, err);
+    return measure_gpu(planned->gpu_backend, planned->index, options, sink, err);
 }
 
 #define FLUSH_LEAST ((size_t)64 << 20)
@@ -654,7 +643,6 @@ static iron_status fill_setup(gpu_setup *s, iron_error *err) {
     IRON_FAIL_IF(!s->poison || !s->answer, err, IRON_E_NOMEM,
                  "out of memory for an output of %zu bytes", output_bytes);
     memset(s->poison, 0xFF, output_bytes);
-
     for (uint32_t k = 0; k < s->streams; k++) {
         IRON_TRY(iron__gpu_queue_create(s->device, &s->queues[k], err));
         IRON_TRY(iron__gpu_event_create(s->device, &s->joined[k], err));

@@ -30,9 +30,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes what `print` prints to a file, whole or not at all; "-" is standard output. */
-static iron_status write_whole(const char *path, void (*print)(const void *context, FILE *to),
-                               const void *context, iron_error *err) {
+typedef void report_printer(const iron__report *report, FILE *to);
+
+/* Writes a document to a file, whole or not at all; "-" is standard output. */
+static iron_status write_whole(const char *path, report_printer *print, const iron__report *report,
+                               iron_error *err) {
     iron_output *output = NULL;
     iron_status status = IRON_OK;
     char *text = NULL;
@@ -40,26 +42,32 @@ static iron_status write_whole(const char *path, void (*print)(const void *conte
     FILE *to = open_memstream(&text, &bytes);
 
     IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory for a report");
-    print(context, to);
-    if (fclose(to) != 0) {
+    print(report, to);
+    if (fclose(to) != 0)
         status = iron__no_memory(err, "a report");
-        goto done;
-    }
-    if (strcmp(path, "-") == 0) {
+    else if (strcmp(path, "-") == 0)
         fwrite(text, 1, bytes, stdout); /* the caller checks stdout for errors */
-        goto done;
-    }
-    status = iron_output_open(path, &output, err);
-    if (status != IRON_OK)
-        goto done;
-    status = iron_output_write(output, text, bytes, err);
-    if (status == IRON_OK)
-        status = iron_output_commit(output, err);
     else
-        iron_output_abandon(output);
-done:
+        status = iron_output_open(path, &output, err);
+    if (output) {
+        status = iron_output_write(output, text, bytes, err);
+        if (status == IRON_OK)
+            status = iron_output_commit(output, err);
+        else
+            iron_output_abandon(output);
+    }
     free(text);
     return status;
+}
+
+/* The members name, text, name, text, ... NULL of an object. */
+static void __attribute__((sentinel)) put_texts(iron_json_writer *j, ...) {
+    va_list members;
+
+    va_start(members, j);
+    for (const char *name; (name = va_arg(members, const char *));)
+        iron_json_text(j, name, va_arg(members, const char *));
+    va_end(members);
 }
 
 const char *iron_arena_op_at(size_t index) {
@@ -168,27 +176,22 @@ static void put_ops(iron_json_writer *j, const iron__op *const *ops, size_t coun
             if (!op_note(ops[k], note))
                 continue;
             iron_json_open(j, NULL, '{');
-            iron_json_text(j, "title", iron_arena_note_title(note));
-            iron_json_text(j, "text", op_note(ops[k], note));
+            put_texts(j, "title", iron_arena_note_title(note), "text", op_note(ops[k], note), NULL);
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
         iron_json_open(j, "axes", '[');
         for (size_t a = 0; op_axis_at(ops[k], a, &axis); a++) {
             iron_json_open(j, NULL, '{');
-            iron_json_text(j, "name", axis.name);
-            iron_json_text(j, "about", axis.about);
-            iron_json_text(j, "values", axis.values);
+            put_texts(j, "name", axis.name, "about", axis.about, "values", axis.values, NULL);
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
         iron_json_open(j, "contenders", '[');
         for (size_t c = 0; op_contender_at(ops[k], c, &row); c++) {
             iron_json_open(j, NULL, '{');
-            iron_json_text(j, "name", row.name);
-            iron_json_text(j, "backends", row.backends);
-            iron_json_text(j, "idea", row.idea);
-            iron_json_text(j, "beats", row.beats);
+            put_texts(j, "name", row.name, "backends", row.backends, "idea", row.idea, "beats",
+                      row.beats, NULL);
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
@@ -209,32 +212,24 @@ static void put_registry_op(iron_json_writer *j, const iron__op *op) {
     iron__contender row;
 
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", op->name);
-    iron_json_text(j, "contract", op->contract);
-    iron_json_text(j, "why", op->why);
-    iron_json_text(j, "traffic", op->traffic);
-    iron_json_text(j, "unless", op->unless);
-    iron_json_text(j, "used", op->used);
-    iron_json_text(j, "measured", iron__op_measured(op->name));
-    iron_json_text(j, "bound", op->bound == IRON_BOUND_READ ? "read" : "copy");
-    iron_json_text(j, "usual_dtype", iron__element_name(op->usual));
+    put_texts(j, "name", op->name, "contract", op->contract, "why", op->why, "traffic", op->traffic,
+              "unless", op->unless, "used", op->used, "measured", iron__op_measured(op->name),
+              "bound", op->bound == IRON_BOUND_READ ? "read" : "copy", "usual_dtype",
+              iron__element_name(op->usual), NULL);
     put_elements(j, op->elements);
     iron_json_open(j, "baselines", '{');
-    iron_json_text(j, "cpu", op->baselines[0]);
-    iron_json_text(j, "gpu", op->baselines[1]);
+    put_texts(j, "cpu", op->baselines[0], "gpu", op->baselines[1], NULL);
     iron_json_close(j, '}');
     iron_json_open(j, "axes", '[');
     for (const iron__axis *axis = op->axes; axis < op->axes + op->axis_count; axis++) {
         iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", axis->name);
-        iron_json_text(j, "about", axis->about);
+        put_texts(j, "name", axis->name, "about", axis->about, NULL);
         iron_json_open(j, "values", '[');
-        for (size_t k = 0; k < axis->count; k++) {
+        for (size_t k = 0; k < axis->count; k++)
             if (axis->words)
                 iron_json_text(j, NULL, axis->words[k]);
             else
                 iron_json_real(j, NULL, axis->numbers[k]);
-        }
         iron_json_close(j, ']');
         iron_json_close(j, '}');
     }
@@ -242,9 +237,7 @@ static void put_registry_op(iron_json_writer *j, const iron__op *op) {
     iron_json_open(j, "contenders", '[');
     for (size_t c = 0; iron__op_contender(op, c, &row); c++) {
         iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", row.name);
-        iron_json_text(j, "idea", row.idea);
-        iron_json_text(j, "beats", row.beats);
+        put_texts(j, "name", row.name, "idea", row.idea, "beats", row.beats, NULL);
         iron_json_open(j, "backends", '[');
         for (size_t k = 0; k < BACKENDS; k++)
             if (row.backends & backends[k].bit)
@@ -257,10 +250,10 @@ static void put_registry_op(iron_json_writer *j, const iron__op *op) {
     iron_json_close(j, '}');
 }
 
-static void print_registry(const void *context, FILE *to) {
+static void print_registry(const iron__report *report, FILE *to) {
     iron_json_writer j = {.to = to};
 
-    (void)context;
+    (void)report;
     iron_json_open(&j, NULL, '{');
     iron_json_text(&j, "schema", "iron.registry/1");
     iron_json_open(&j, "ops", '[');
@@ -287,37 +280,37 @@ static bool has_kernel(const iron__gpu_launch_log *launches, const char *name) {
 static const iron__gpu_launch_record *kernels_at(const iron__kernels *kernels, size_t index,
                                                  bool *is_prepare) {
     *is_prepare = kernels && index >= kernels->answer.count;
-    if (!kernels)
-        return NULL;
-    if (!*is_prepare)
+    if (kernels && !*is_prepare)
         return &kernels->answer.seen[index];
-    index -= kernels->answer.count;
-    for (size_t k = 0; k < kernels->prepare.count; k++)
-        if (!has_kernel(&kernels->answer, kernels->prepare.seen[k].kernel) && index-- == 0)
+    for (size_t k = 0; kernels && k < kernels->prepare.count; k++)
+        if (!has_kernel(&kernels->answer, kernels->prepare.seen[k].kernel) &&
+            index-- == kernels->answer.count)
             return &kernels->prepare.seen[k];
     return NULL;
 }
 
 /* What a driver reports about a kernel; -1 where it reports nothing. A driver that reports
  * registers also reports spills and local memory: then 0 is a figure. */
+enum { REGISTERS, LOCAL, SPILL, GROUPS, OCCUPANCY, KERNEL_FIGURES };
 typedef struct kernel_figures {
-    double registers, local_bytes, spill_bytes, groups_per_unit, occupancy_percent;
+    double at[KERNEL_FIGURES];
 } kernel_figures;
+
+static const char *const kernel_figure_names[KERNEL_FIGURES] = {
+    "registers", "local_bytes", "spill_bytes", "groups_per_unit", "occupancy_percent"};
 
 /* Takes NULL, too. */
 static kernel_figures kernel_figures_of(const iron__gpu_launch_record *kernel) {
     const iron__gpu_resources none = {0}, *f = kernel ? &kernel->resources : &none;
     bool is_known = f->registers > 0;
 
-    return (kernel_figures){
-        .registers = is_known ? (double)f->registers : -1,
-        .local_bytes = is_known || f->local_bytes > 0 ? (double)f->local_bytes : -1,
-        .spill_bytes = is_known || f->spill_bytes > 0 ? (double)f->spill_bytes : -1,
-        .groups_per_unit = f->groups > 0 ? (double)f->groups : -1,
-        .occupancy_percent = f->occupancy > 0 ? 100 * f->occupancy : -1};
+    return (kernel_figures){{[REGISTERS] = is_known ? (double)f->registers : -1,
+                             [LOCAL] = is_known || f->local_bytes > 0 ? (double)f->local_bytes : -1,
+                             [SPILL] = is_known || f->spill_bytes > 0 ? (double)f->spill_bytes : -1,
+                             [GROUPS] = f->groups > 0 ? (double)f->groups : -1,
+                             [OCCUPANCY] = f->occupancy > 0 ? 100 * f->occupancy : -1}};
 }
 
-/* "", "precision", "time", "runs" */
 static const char *stop_name(iron__stop stop) {
     static const char *const names[] = {"", "precision", "time", "runs"};
 
@@ -393,14 +386,10 @@ static void put_scopes(iron_json_writer *j, const iron__report_row *row) {
     iron_json_close(j, '}');
 }
 
-static void put_param(iron_json_writer *j, const char *name, uint32_t value) {
-    if (value)
-        iron_json_number(j, name, value);
-}
-
 static void put_params(iron_json_writer *j, const iron__report_row *row) {
     iron_json_open(j, "params", '{');
-    put_param(j, "vocab", row->vocab);
+    if (row->vocab)
+        iron_json_number(j, "vocab", row->vocab);
     for (const iron__param *p = row->params.list; p < row->params.list + row->params.count; p++) {
         if (p->word[0])
             iron_json_text(j, p->name, p->word);
@@ -409,18 +398,15 @@ static void put_params(iron_json_writer *j, const iron__report_row *row) {
         else
             iron_json_real(j, p->name, p->number);
     }
-    put_param(j, "nodes", row->nodes);
-    put_param(j, "streams", row->streams);
-    put_param(j, "threads", row->threads);
+    if (row->nodes)
+        iron_json_number(j, "nodes", row->nodes);
+    if (row->streams)
+        iron_json_number(j, "streams", row->streams);
+    if (row->threads)
+        iron_json_number(j, "threads", row->threads);
     if (row->size_name[0])
         iron_json_text(j, "size_name", row->size_name);
     iron_json_close(j, '}');
-}
-
-/* A figure that the driver does not report (-1) is left out. */
-static void put_reported(iron_json_writer *j, const char *name, double value) {
-    if (value >= 0)
-        iron_json_real(j, name, value);
 }
 
 static void put_kernels(iron_json_writer *j, const iron__kernels *kernels) {
@@ -435,11 +421,9 @@ static void put_kernels(iron_json_writer *j, const iron__kernels *kernels) {
         iron_json_text(j, "name", kernel->kernel);
         iron_json_number(j, "groups", kernel->groups);
         iron_json_number(j, "threads", kernel->threads);
-        put_reported(j, "registers", f.registers);
-        put_reported(j, "local_bytes", f.local_bytes);
-        put_reported(j, "spill_bytes", f.spill_bytes);
-        put_reported(j, "groups_per_unit", f.groups_per_unit);
-        put_reported(j, "occupancy_percent", f.occupancy_percent);
+        for (size_t n = 0; n < KERNEL_FIGURES; n++)
+            if (f.at[n] >= 0)
+                iron_json_real(j, kernel_figure_names[n], f.at[n]);
         if (is_prepare)
             iron_json_bool(j, "prepare", true);
         iron_json_close(j, '}');
@@ -473,19 +457,13 @@ static void put_energy(iron_json_writer *j, const iron__energy *e) {
 
 static void put_row(iron_json_writer *j, const iron__report_row *row) {
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "op", row->op);
-    iron_json_text(j, "contender", row->contender);
-    iron_json_text(j, "backend", row->backend);
-    iron_json_text(j, "memory", row->memory);
-    iron_json_text(j, "device", row->device);
-    iron_json_text(j, "size", row->size);
-    iron_json_text(j, "dtype", row->dtype);
+    put_texts(j, "op", row->op, "contender", row->contender, "backend", row->backend, "memory",
+              row->memory, "device", row->device, "size", row->size, "dtype", row->dtype, NULL);
     put_params(j, row);
     iron_json_bool(j, "peer", row->is_peer);
     iron_json_number(j, "useful_bytes", row->useful_bytes);
     iron_json_bool(j, "cache_resident", row->is_cache_resident);
-    iron_json_text(j, "status", iron__row_status_name(row->status));
-    iron_json_text(j, "reason", row->reason);
+    put_texts(j, "status", iron__row_status_name(row->status), "reason", row->reason, NULL);
     iron_json_bool(j, "verified", row->is_verified);
     iron_json_text(j, "baseline", row->baseline);
     put_known(j, "speedup", row->status == IRON_ROW_OK ? row->speedup : 0);
@@ -505,8 +483,7 @@ static void put_device(iron_json_writer *j, const iron__report_device *device) {
     iron_json_open(j, NULL, '{');
     iron_json_text(j, "backend", device->backend);
     iron_json_number(j, "index", device->index);
-    iron_json_text(j, "name", device->name);
-    iron_json_text(j, "driver", device->driver);
+    put_texts(j, "name", device->name, "driver", device->driver, NULL);
     iron_json_number(j, "units", device->units);
     iron_json_number(j, "memory_bytes", device->memory_bytes);
     iron_json_number(j, "cache_bytes", device->cache_bytes);
@@ -526,18 +503,12 @@ static void put_host(iron_json_writer *j, const iron__report *report) {
     const iron__report_host *host = &report->host;
 
     iron_json_open(j, "host", '{');
-    iron_json_text(j, "name", host->name);
-    iron_json_text(j, "cpu", host->cpu);
-    iron_json_text(j, "features", host->features);
+    put_texts(j, "name", host->name, "cpu", host->cpu, "features", host->features, NULL);
     iron_json_number(j, "threads", host->threads);
     iron_json_number(j, "memory_bytes", host->memory_bytes);
     iron_json_number(j, "cache_bytes", host->cache_bytes);
-    iron_json_text(j, "kernel", host->kernel);
-    iron_json_text(j, "compiler", host->compiler);
-    iron_json_text(j, "flags", host->flags);
-    iron_json_text(j, "commit", host->commit);
-    iron_json_text(j, "date", host->date);
-    iron_json_text(j, "command", report->command);
+    put_texts(j, "kernel", host->kernel, "compiler", host->compiler, "flags", host->flags, "commit",
+              host->commit, "date", host->date, "command", report->command, NULL);
     iron_json_real(j, "seconds", report->seconds);
     iron_json_real(j, "ceiling_seconds", report->ceiling_seconds);
     iron_json_real(j, "race_seconds", report->race_seconds);
@@ -550,8 +521,7 @@ static void put_host(iron_json_writer *j, const iron__report *report) {
 
 static void put_document(const iron__report *report, iron_json_writer *j) {
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "schema", "iron.arena/1");
-    iron_json_text(j, "iron", report->version);
+    put_texts(j, "schema", "iron.arena/1", "iron", report->version, NULL);
     put_host(j, report);
     iron_json_open(j, "devices", '[');
     for (size_t k = 0; k < report->device_count; k++)
@@ -561,10 +531,8 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
     for (const iron__report_ceiling *c = report->ceilings;
          c < report->ceilings + report->ceiling_count; c++) {
         iron_json_open(j, NULL, '{');
-        iron_json_text(j, "backend", c->backend);
-        iron_json_text(j, "device", c->device);
-        iron_json_text(j, "name", c->name);
-        iron_json_text(j, "shape", c->shape);
+        put_texts(j, "backend", c->backend, "device", c->device, "name", c->name, "shape", c->shape,
+                  NULL);
         iron_json_number(j, "bytes", c->bytes);
         iron_json_number(j, "measurements", c->measurements);
         iron_json_real(j, "low_gb_s", c->low_gb_s);
@@ -579,8 +547,8 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
     iron_json_close(j, ']');
     if (report->own) {
         iron_json_open(j, "data", '{');
-        iron_json_text(j, "file", report->own->file);
-        iron_json_text(j, "dtype", iron__element_name(report->own->data.element));
+        put_texts(j, "file", report->own->file, "dtype",
+                  iron__element_name(report->own->data.element), NULL);
         iron_json_number(j, "tokens", report->own->data.count);
         iron_json_number(j, "file_tokens", report->own->total);
         iron_json_close(j, '}');
@@ -842,7 +810,7 @@ typedef struct layout {
     bool is_shown[COLUMNS];
 } layout;
 
-typedef enum colour { COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_YELLOW } colour;
+typedef enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_YELLOW } colour;
 
 /* The figures of one line, of a row or of a ceiling. */
 typedef struct line {
@@ -891,11 +859,6 @@ static short_text bar(double percent) {
     return text_of("%.*s%s", eighths / 8 * (int)strlen("█"), "████████", parts[eighths % 8]);
 }
 
-/* A figure of the main kernel, where 0 is a figure and -1 unknown. */
-static short_text kernel_figure_text(double value) {
-    return value >= 0 ? text_of("%.0f", value) : (short_text){""};
-}
-
 /* "12.31-12.52": the median's interval; "(12.2-19.7)": all samples, where they are too few for one;
  * "" for one sample. */
 static short_text spread_text(const iron__statistics *times) {
@@ -911,7 +874,8 @@ static short_text cell(const line *of, column_id column) {
     const iron__report_scope *s = of->scopes[IRON_SCOPE_KERNEL];
     double percent = s && s->percent_of_ceiling > 0 ? s->percent_of_ceiling : 0;
     double speedup = of->row ? of->row->speedup : 0;
-    kernel_figures kernel = kernel_figures_of(of->row ? main_kernel(of->row->kernels) : NULL);
+    kernel_figures kernel;
+    double used;
     short_text w = {""};
 
     switch (column) {
@@ -957,13 +921,12 @@ static short_text cell(const line *of, column_id column) {
     case COLUMN_ENERGY:
         return figure(of->row && of->row->energy.source ? 1 / of->row->energy.joules_per_gb : 0);
     case COLUMN_REGISTERS:
-        return kernel_figure_text(kernel.registers);
     case COLUMN_LOCAL:
-        return kernel_figure_text(kernel.local_bytes);
     case COLUMN_SPILL:
-        return kernel_figure_text(kernel.spill_bytes);
     case COLUMN_OCCUPANCY:
-        return kernel_figure_text(kernel.occupancy_percent);
+        kernel = kernel_figures_of(of->row ? main_kernel(of->row->kernels) : NULL);
+        used = kernel.at[column == COLUMN_OCCUPANCY ? OCCUPANCY : column - COLUMN_REGISTERS];
+        return used >= 0 ? text_of("%.0f", used) : w; /* 0 is a figure, too */
     case COLUMNS:
         break;
     }
@@ -1038,16 +1001,11 @@ static layout make_layout(const iron__report *report, FILE *to, bool is_terminal
     return l;
 }
 
-static void begin_colour(const layout *l, colour c) {
-    static const char *const codes[] = {"\033[1m", "\033[2m", "\033[1;31m", "\033[33m"};
+static void set_colour(const layout *l, colour c) {
+    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[2m", "\033[1;31m", "\033[33m"};
 
     if (l->is_terminal)
         fputs(codes[c], l->to);
-}
-
-static void end_colour(const layout *l) {
-    if (l->is_terminal)
-        fputs("\033[0m", l->to);
 }
 
 static void put_blanks(const layout *l, int count) {
@@ -1088,14 +1046,14 @@ static void put_line(const layout *l, line of) {
     column_id end = COLUMNS;
 
     if (is_best || is_ceiling)
-        begin_colour(l, is_best ? COLOUR_BOLD : COLOUR_DIM);
+        set_colour(l, is_best ? COLOUR_BOLD : COLOUR_DIM);
     while (end > 0 && (!l->is_shown[end - 1] || !cell(&of, end - 1).text[0]))
         end--;
     for (column_id k = 0; k < end; k++)
         if (l->is_shown[k])
             put_cell(l, k, cell(&of, k).text);
     if (is_best || is_ceiling)
-        end_colour(l);
+        set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
 }
 
@@ -1164,11 +1122,11 @@ static void put_verdict(const layout *l, const iron__report_row *row) {
     int at = 4;
 
     fputs("   !", l->to);
-    begin_colour(l, row->status == IRON_ROW_FAILED ? COLOUR_YELLOW : COLOUR_RED);
+    set_colour(l, row->status == IRON_ROW_FAILED ? COLOUR_YELLOW : COLOUR_RED);
     put_text(l, row_name(row).text, 5, &at);
     put_text(l, words[row->status], 5, &at);
     put_text(l, plain(row->reason, "").text, 7, &at);
-    end_colour(l);
+    set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
 }
 
@@ -1185,15 +1143,15 @@ static void put_table_group(const layout *l, const iron__report *report, size_t 
         return;
     w = text_of("%.400s: %.100s", group_title(&rows[first]).text, group_facts(&rows[first]).text);
     fputc('\n', l->to);
-    begin_colour(l, COLOUR_BOLD);
+    set_colour(l, COLOUR_BOLD);
     put_text(l, w.text, 2, &at);
-    end_colour(l);
+    set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
-    begin_colour(l, COLOUR_DIM);
+    set_colour(l, COLOUR_DIM);
     for (column_id k = 0; k < COLUMNS; k++)
         if (l->is_shown[k])
             put_cell(l, k, table_columns[k].title);
-    end_colour(l);
+    set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
     for (size_t k = 0; k < report->ceiling_count; k++)
         if (group_has_ceiling(report, first, end, &report->ceilings[k]))
@@ -1279,7 +1237,7 @@ static void put_legend(const layout *l, const iron__report *report) {
         has_residents |= report->rows[k].is_cache_resident && report->rows[k].status == IRON_ROW_OK;
     }
     fputc('\n', l->to);
-    begin_colour(l, COLOUR_DIM);
+    set_colour(l, COLOUR_DIM);
     if (has_peers)
         put_text(l, "* a peer: another library.", 0, &at);
     if (has_residents)
@@ -1290,7 +1248,7 @@ static void put_legend(const layout *l, const iron__report *report) {
     for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++)
         if (l->is_shown[columns[k].column])
             put_text(l, columns[k].text, 0, &at);
-    end_colour(l);
+    set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
 }
 
@@ -1487,50 +1445,58 @@ static void print_markdown(const iron__report *report, FILE *to) {
  * the warm ones; ceilings and samples are only in the JSON. Of the kernels only the main one is
  * there. The fields are the same for every race, except the parameters of its cases: each name that
  * any row has is a field at the end, params.NAME as in the JSON. */
-static const char csv_header[] =
-    "op,contender,backend,memory,device,size,size_name,dtype,vocab,nodes,streams,threads,peer,"
-    "useful_bytes,cache_resident,status,reason,verified,baseline,rank,operations,passes,scope,"
-    "median_ms,mean_ms,min_ms,max_ms,p95_ms,low_ms,high_ms,coverage_percent,noise_percent,gb_s,"
-    "percent_of_ceiling,speedup,samples,stopped_by,dropped,cold_median_ms,cold_gb_s,cold_samples,"
-    "joules_per_gb,watts,energy_source,kernel,groups,threads_a_group,registers,local_bytes,"
-    "spill_bytes,groups_per_unit,occupancy_percent";
+typedef struct csv {
+    FILE *to;
+    bool has_names; /* the record is the first: names instead of values */
+    bool is_begun;
+} csv;
+
+/* Begins a field; false: its name was all there is to write. */
+static bool csv_begin(csv *c, const char *name) {
+    if (c->is_begun)
+        fputc(',', c->to);
+    c->is_begun = true;
+    if (c->has_names)
+        fputs(name, c->to);
+    return !c->has_names;
+}
 
 /* Quotes only where they are needed; a quote inside is doubled. */
-static void csv_text(FILE *to, const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, to);
-    } else {
-        fputc('"', to);
-        for (; *text; text++) {
-            if (*text == '"')
-                fputc('"', to);
-            fputc(*text, to);
-        }
-        fputc('"', to);
+static void csv_text(csv *c, const char *name, const char *text) {
+    bool is_quoted = strpbrk(text, ",\"\r\n");
+
+    if (!csv_begin(c, name))
+        return;
+    if (is_quoted)
+        fputc('"', c->to);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', c->to);
+        fputc(*text, c->to);
     }
-    fputc(',', to);
+    if (is_quoted)
+        fputc('"', c->to);
+}
+
+static void csv_bool(csv *c, const char *name, bool value) {
+    csv_text(c, name, value ? "true" : "false");
 }
 
 /* What an op or a memory does not have is 0 in the report, and empty here. */
-static void csv_whole(FILE *to, uint64_t value) {
-    if (value)
-        fprintf(to, "%" PRIu64, value);
-    fputc(',', to);
+static void csv_whole(csv *c, const char *name, uint64_t value) {
+    if (csv_begin(c, name) && value)
+        fprintf(c->to, "%" PRIu64, value);
 }
 
-/* Unknown (0) is an empty field. */
-static void csv_real(FILE *to, double value) {
-    if (value > 0 && value < 1e300)
-        fprintf(to, "%.9g", value);
-    fputc(',', to);
+/* Unknown is negative; 0 is a figure. */
+static void csv_figure(csv *c, const char *name, double value) {
+    if (csv_begin(c, name) && value >= 0 && value < 1e300)
+        fprintf(c->to, "%.9g", value);
 }
 
-/* Of a kernel 0 is a figure; unknown is negative. These fields end a record: the comma comes
- * first. */
-static void csv_reported(FILE *to, double value) {
-    fputc(',', to);
-    if (value >= 0)
-        fprintf(to, "%.9g", value);
+/* Unknown is 0. */
+static void csv_real(csv *c, const char *name, double value) {
+    csv_figure(c, name, value > 0 ? value : -1);
 }
 
 /* The names of all parameters of a report, each once. */
@@ -1555,136 +1521,111 @@ static param_names param_names_of(const iron__report *report) {
     return all;
 }
 
-/* A record; scope: NULL where the row has no figures. */
-static void csv_line(FILE *to, const param_names *all, const iron__report_row *row,
-                     iron__scope which, const iron__report_scope *scope) {
-    const iron__gpu_launch_record *kernel = main_kernel(row->kernels);
+/* A record; scope: of zeros where the row has no figures. */
+static void csv_record(csv *c, const param_names *all, const iron__report_row *row,
+                       iron__scope which, const iron__report_scope *scope) {
+    const iron__gpu_launch_record none = {.groups = 0}, *main = main_kernel(row->kernels);
+    const iron__gpu_launch_record *kernel = main ? main : &none;
     kernel_figures f = kernel_figures_of(kernel);
+    const iron__samples *s = scope->samples;
 
-    csv_text(to, row->op);
-    csv_text(to, row->contender);
-    csv_text(to, row->backend);
-    csv_text(to, row->memory);
-    csv_text(to, row->device);
-    csv_text(to, row->size);
-    csv_text(to, row->size_name);
-    csv_text(to, row->dtype);
-    csv_whole(to, row->vocab);
-    csv_whole(to, row->nodes);
-    csv_whole(to, row->streams);
-    csv_whole(to, row->threads);
-    csv_text(to, row->is_peer ? "true" : "false");
-    csv_whole(to, row->useful_bytes);
-    csv_text(to, row->is_cache_resident ? "true" : "false");
-    csv_text(to, iron__row_status_name(row->status));
-    csv_text(to, row->reason);
-    csv_text(to, row->is_verified ? "true" : "false");
-    csv_text(to, row->baseline);
-    csv_whole(to, row->rank);
-    csv_real(to, row->operations);
-    csv_real(to, row->passes);
-    if (scope) {
-        csv_text(to, iron__scope_name(which));
-        csv_real(to, scope->warm.median);
-        csv_real(to, scope->warm.mean);
-        csv_real(to, scope->warm.min);
-        csv_real(to, scope->warm.max);
-        csv_real(to, scope->warm.p95);
-        csv_real(to, scope->warm.low);
-        csv_real(to, scope->warm.high);
-        csv_real(to, 100 * scope->warm.coverage);
-        if (scope->warm.count > 1)
-            fprintf(to, "%.9g", scope->warm.noise_percent);
-        fputc(',', to);
-        csv_real(to, scope->gb_s);
-        csv_real(to, scope->percent_of_ceiling);
-        csv_real(to, scope->speedup);
-        csv_whole(to, scope->warm.count);
-        csv_text(to, scope->samples ? stop_name(scope->samples->stop) : "");
-        fprintf(to, "%u,", scope->samples ? scope->samples->dropped : 0);
-        csv_real(to, scope->cold.median);
-        csv_real(to, scope->cold_gb_s);
-        csv_whole(to, scope->cold.count);
-    } else {
-        fputs(",,,,,,,,,,,,,,,,,,,", to);
-    }
-    csv_real(to, row->energy.joules_per_gb);
-    csv_real(to, row->energy.watts);
-    csv_text(to, row->energy.source ? row->energy.source : "");
-    csv_text(to, kernel ? kernel->kernel : "");
-    csv_whole(to, kernel ? kernel->groups : 0);
-    if (kernel && kernel->threads)
-        fprintf(to, "%u", kernel->threads);
-    csv_reported(to, f.registers);
-    csv_reported(to, f.local_bytes);
-    csv_reported(to, f.spill_bytes);
-    csv_reported(to, f.groups_per_unit);
-    csv_reported(to, f.occupancy_percent);
+    c->is_begun = false;
+    csv_text(c, "op", row->op);
+    csv_text(c, "contender", row->contender);
+    csv_text(c, "backend", row->backend);
+    csv_text(c, "memory", row->memory);
+    csv_text(c, "device", row->device);
+    csv_text(c, "size", row->size);
+    csv_text(c, "size_name", row->size_name);
+    csv_text(c, "dtype", row->dtype);
+    csv_whole(c, "vocab", row->vocab);
+    csv_whole(c, "nodes", row->nodes);
+    csv_whole(c, "streams", row->streams);
+    csv_whole(c, "threads", row->threads);
+    csv_bool(c, "peer", row->is_peer);
+    csv_whole(c, "useful_bytes", row->useful_bytes);
+    csv_bool(c, "cache_resident", row->is_cache_resident);
+    csv_text(c, "status", iron__row_status_name(row->status));
+    csv_text(c, "reason", row->reason);
+    csv_bool(c, "verified", row->is_verified);
+    csv_text(c, "baseline", row->baseline);
+    csv_whole(c, "rank", row->rank);
+    csv_real(c, "operations", row->operations);
+    csv_real(c, "passes", row->passes);
+    csv_text(c, "scope", iron__scope_name(which));
+    csv_real(c, "median_ms", scope->warm.median);
+    csv_real(c, "mean_ms", scope->warm.mean);
+    csv_real(c, "min_ms", scope->warm.min);
+    csv_real(c, "max_ms", scope->warm.max);
+    csv_real(c, "p95_ms", scope->warm.p95);
+    csv_real(c, "low_ms", scope->warm.low);
+    csv_real(c, "high_ms", scope->warm.high);
+    csv_real(c, "coverage_percent", 100 * scope->warm.coverage);
+    csv_figure(c, "noise_percent", scope->warm.count > 1 ? scope->warm.noise_percent : -1);
+    csv_real(c, "gb_s", scope->gb_s);
+    csv_real(c, "percent_of_ceiling", scope->percent_of_ceiling);
+    csv_real(c, "speedup", scope->speedup);
+    csv_whole(c, "samples", scope->warm.count);
+    csv_text(c, "stopped_by", s ? stop_name(s->stop) : "");
+    csv_figure(c, "dropped", s ? (double)s->dropped : -1);
+    csv_real(c, "cold_median_ms", scope->cold.median);
+    csv_real(c, "cold_gb_s", scope->cold_gb_s);
+    csv_whole(c, "cold_samples", scope->cold.count);
+    csv_real(c, "joules_per_gb", row->energy.joules_per_gb);
+    csv_real(c, "watts", row->energy.watts);
+    csv_text(c, "energy_source", row->energy.source ? row->energy.source : "");
+    csv_text(c, "kernel", kernel->kernel);
+    csv_whole(c, "groups", kernel->groups);
+    csv_whole(c, "threads_a_group", kernel->threads);
+    for (size_t k = 0; k < KERNEL_FIGURES; k++)
+        csv_figure(c, kernel_figure_names[k], f.at[k]);
     for (size_t k = 0; k < all->count; k++) {
-        fputc(',', to);
+        csv_begin(c, "params.");
+        if (c->has_names)
+            fputs(all->list[k], c->to);
         for (size_t p = 0; p < row->params.count; p++)
             if (strcmp(row->params.list[p].name, all->list[k]) == 0)
-                fputs(iron__param_text(&row->params.list[p]).text, to);
+                fputs(iron__param_text(&row->params.list[p]).text, c->to);
     }
-    fputs("\r\n", to);
+    fputs("\r\n", c->to);
 }
 
 static void print_csv(const iron__report *report, FILE *to) {
+    static const iron__report_row no_row;
+    static const iron__report_scope no_scope;
     param_names all = param_names_of(report);
+    csv c = {.to = to, .has_names = true};
 
-    fputs(csv_header, to);
-    for (size_t k = 0; k < all.count; k++)
-        fprintf(to, ",params.%s", all.list[k]);
-    fputs("\r\n", to);
-    for (size_t k = 0; k < report->row_count; k++) {
+    csv_record(&c, &all, &no_row, IRON_SCOPES, &no_scope);
+    c.has_names = false;
+    for (const iron__report_row *row = report->rows; row < report->rows + report->row_count;
+         row++) {
         bool has_figures = false;
 
-        for (iron__scope s = 0; s < IRON_SCOPES; s++) {
-            const iron__report_scope *scope = iron__row_scope(&report->rows[k], s);
-
-            if (!scope)
-                continue;
-            csv_line(to, &all, &report->rows[k], s, scope);
-            has_figures = true;
-        }
+        for (iron__scope s = 0; s < IRON_SCOPES; s++)
+            if (iron__row_scope(row, s)) {
+                csv_record(&c, &all, row, s, iron__row_scope(row, s));
+                has_figures = true;
+            }
         if (!has_figures)
-            csv_line(to, &all, &report->rows[k], IRON_SCOPES, NULL);
+            csv_record(&c, &all, row, IRON_SCOPES, &no_scope);
     }
 }
 
-typedef struct document {
-    const iron__report *report;
-    iron_report_format format;
-} document;
-
-static void print_document(const void *context, FILE *to) {
-    const document *d = context;
-
-    switch (d->format) {
-    case IRON_REPORT_TABLE:
-        print_table(d->report, to, false, 100);
-        break;
-    case IRON_REPORT_MARKDOWN:
-        print_markdown(d->report, to);
-        break;
-    case IRON_REPORT_CSV:
-        print_csv(d->report, to);
-        break;
-    case IRON_REPORT_JSON:
-        print_json(d->report, to);
-        break;
-    case IRON_REPORT_HTML:
-        print_html(d->report, to);
-        break;
-    }
+static void print_plain_table(const iron__report *report, FILE *to) {
+    print_table(report, to, false, 100);
 }
 
 iron_status iron_arena_report(const iron_arena *arena, iron_report_format format, const char *path,
                               iron_error *err) {
-    document d = {&arena->report, format};
+    static report_printer *const printers[] = {[IRON_REPORT_TABLE] = print_plain_table,
+                                               [IRON_REPORT_MARKDOWN] = print_markdown,
+                                               [IRON_REPORT_CSV] = print_csv,
+                                               [IRON_REPORT_JSON] = print_json,
+                                               [IRON_REPORT_HTML] = print_html};
 
     IRON_FAIL_IF(!arena->has_raced, err, IRON_E_STATE, "there is no report before the race");
-    return write_whole(path, print_document, &d, err);
+    return write_whole(path, printers[format], &arena->report, err);
 }
 
 void iron_arena_print(const iron_arena *arena, int is_terminal, int columns) {
