@@ -53,23 +53,17 @@ iron__param_value iron__param_text(const iron__param *param) {
     return v;
 }
 
-static const iron__param *find(const iron__params *params, const char *name) {
-    for (size_t k = 0; k < params->count; k++)
-        if (strcmp(params->list[k].name, name) == 0)
-            return &params->list[k];
-    return NULL;
-}
-
 bool iron__params_are_same(const iron__params *a, const iron__params *b) {
-    if (a->count != b->count)
-        return false;
     for (size_t k = 0; k < a->count; k++) {
-        const iron__param *other = find(b, a->list[k].name);
+        const iron__param *p = &a->list[k], *q = b->list;
 
-        if (!other || strcmp(iron__param_text(&a->list[k]).text, iron__param_text(other).text) != 0)
+        while (q < b->list + b->count && strcmp(q->name, p->name) != 0)
+            q++;
+        if (q == b->list + b->count ||
+            strcmp(iron__param_text(p).text, iron__param_text(q).text) != 0)
             return false;
     }
-    return true;
+    return a->count == b->count;
 }
 
 iron__params_line iron__params_text(const iron__params *params, bool is_axis) {
@@ -114,17 +108,6 @@ static const char *const cannot_load = NULL;
 
 #define PART "[abcdefghijklmnopqrstuvwxyz0123456789_-]"
 
-/* Is it op.backend.library? */
-static bool is_name(const char *name) {
-    char backend[8] = "";
-    int end = 0;
-
-    (void)sscanf(name, "%*" PART ".%7" PART ".%*" PART "%n", backend, &end);
-    return end > 0 && name[end] == '\0' &&
-           (strcmp(backend, "cpu") == 0 || strcmp(backend, "cuda") == 0 ||
-            strcmp(backend, "opencl") == 0);
-}
-
 /* Does the list keep to the contract? If not, err says what is wrong. */
 static iron_status check_list(const iron_peer_list *list, iron_error *err) {
     IRON_FAIL_IF(!list, err, IRON_E_FORMAT, ENTRY " returned NULL");
@@ -134,11 +117,18 @@ static iron_status check_list(const iron_peer_list *list, iron_error *err) {
                  IRON_E_FORMAT, "its list has no library, no version or no rows");
     for (size_t k = 0; k < list->count; k++) {
         const iron_peer *row = &list->rows[k];
+        char backend[8] = "";
+        int end = 0;
 
         IRON_FAIL_IF(row->struct_size != sizeof *row, err, IRON_E_FORMAT,
                      "row %zu has struct_size %u, this iron's is %zu; rebuild it", k,
                      (unsigned)row->struct_size, sizeof *row);
-        IRON_FAIL_IF(!row->name || !is_name(row->name), err, IRON_E_FORMAT,
+        if (row->name)
+            (void)sscanf(row->name, "%*" PART ".%7" PART ".%*" PART "%n", backend, &end);
+        IRON_FAIL_IF(end == 0 || row->name[end] ||
+                         (strcmp(backend, "cpu") != 0 && strcmp(backend, "cuda") != 0 &&
+                          strcmp(backend, "opencl") != 0),
+                     err, IRON_E_FORMAT,
                      "row %zu is named '%.60s', which is not op.backend.library with a backend of "
                      "cpu, cuda, opencl",
                      k, row->name ? row->name : "(null)");
@@ -190,13 +180,6 @@ static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
-}
-
-static bool is_seen(const iron__peers *p, const char *name) {
-    for (size_t k = 0; k < p->count; k++)
-        if (strcmp(base_name(p->libraries[k].path), name) == 0)
-            return true;
-    return false;
 }
 
 /* Loads a plug-in; with a reason adds what cannot be used. */
@@ -252,9 +235,13 @@ static iron_status search(iron__peers *p, const char *in, bool is_required, iron
         return is_required ? add_library(p, in, strerror(errno), err) : IRON_OK;
     for (int k = 0; k < count; k++) {
         char path[PATH_MAX_BYTES];
+        size_t seen = 0;
 
+        while (seen < p->count &&
+               strcmp(base_name(p->libraries[seen].path), entries[k]->d_name) != 0)
+            seen++;
         snprintf(path, sizeof path, "%s/%s", in, entries[k]->d_name);
-        if (status == IRON_OK && !is_seen(p, entries[k]->d_name))
+        if (status == IRON_OK && seen == p->count)
             status = add_library(p, path, NULL, err);
         free(entries[k]);
     }
@@ -265,13 +252,10 @@ static iron_status search(iron__peers *p, const char *in, bool is_required, iron
 static iron_status search_default_folders(iron__peers *p, iron_error *err) {
     char own[PATH_MAX_BYTES], installed[PATH_MAX_BYTES + sizeof IRON_PEERS_FROM_COMMAND];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    char *slash;
 
     own[length > 0 ? length : 0] = '\0'; /* of the running program, if the system says it */
-    slash = strrchr(own, '/');
-    if (slash)
-        *slash = '\0';
-    if (own[0]) {
+    if (strrchr(own, '/')) {
+        *strrchr(own, '/') = '\0';
         snprintf(installed, sizeof installed, "%s/%s", own, IRON_PEERS_FROM_COMMAND);
         IRON_TRY(search(p, own, false, err));
         IRON_TRY(search(p, installed, false, err));
@@ -470,18 +454,6 @@ static uint64_t number_at(const char **text) {
     return errno == 0 ? value : 0;
 }
 
-/* "4096x8192" or "1000000": *cols is 0 for a plain count. */
-static bool parse_numbers(const char *word, uint64_t *rows, uint64_t *cols) {
-    *rows = number_at(&word);
-    *cols = 0;
-    if (*rows > 0 && *word == 'x') {
-        word++;
-        *cols = number_at(&word);
-        return *cols > 0 && *word == '\0';
-    }
-    return *rows > 0 && *word == '\0';
-}
-
 static bool is_size(const iron__size *s, const char *word) {
     const char *colon = strchr(word, ':');
     size_t length = colon ? (size_t)(colon - word) : 0;
@@ -495,22 +467,6 @@ static bool is_size(const iron__size *s, const char *word) {
 static iron_status add_size(chosen_size *out, size_t *count, chosen_size size, iron_error *err) {
     IRON_FAIL_IF(*count == SIZES_MAX, err, IRON_E_ARG, "more than %u sizes; use fewer", SIZES_MAX);
     out[(*count)++] = size;
-    return IRON_OK;
-}
-
-static iron_status add_named(const iron__op *op, const char *word, chosen_size *out, size_t *count,
-                             iron_error *err) {
-    for (size_t k = 0; k < op->size_count; k++) {
-        const iron__size *s = &op->sizes[k];
-        chosen_size size = {.rows = s->rows, .cols = s->cols, .dtype = s->dtype};
-
-        if (!is_size(s, word))
-            continue;
-        snprintf(size.name, sizeof size.name, "%s:%s", s->set, s->name);
-        IRON_TRY(add_size(out, count, size, err));
-        if (!strchr(word, ':'))
-            return IRON_OK; /* a bare name means the first set that has it */
-    }
     return IRON_OK;
 }
 
@@ -552,13 +508,6 @@ static bool parse_random(const char *word, uint64_t numbers[3]) {
     return is_random && *word == '\0';
 }
 
-static bool is_there(const chosen_size *sizes, size_t count, uint64_t rows, uint64_t cols) {
-    while (count-- > 0)
-        if (sizes[count].rows == rows && sizes[count].cols == cols)
-            return true;
-    return false;
-}
-
 /* Different shapes of 1 element to the greatest number. Logarithms are uniform: that of the
  * elements over as many equal parts as there are shapes, that of the rows from 0 to that of the
  * elements; so tiny and large, tall, square and wide shapes are as likely as each other. Both sides
@@ -581,19 +530,14 @@ static iron_status add_random(const iron__op *op, const uint64_t numbers[3], cho
             rows = elements;
             cols = 1;
         }
-        while (is_there(out, *count, rows, cols))
-            rows++;
+        for (size_t same = 0; same < *count; same++)
+            if (out[same].rows == rows && out[same].cols == cols) {
+                rows++;
+                same = SIZE_MAX; /* from the first one on */
+            }
         IRON_TRY(add_size(out, count, (chosen_size){.rows = rows, .cols = cols}, err));
     }
     return IRON_OK;
-}
-
-static bool is_known_size(const char *word) {
-    for (size_t k = 0; iron__op_at(k); k++)
-        for (size_t s = 0; s < iron__op_at(k)->size_count; s++)
-            if (is_size(&iron__op_at(k)->sizes[s], word))
-                return true;
-    return false;
 }
 
 /* The sizes of a list that the op knows: set:NAME, set:*, NAME, ROWSxCOLS, a count, random shapes.
@@ -601,26 +545,44 @@ static bool is_known_size(const char *word) {
 static iron_status parse_sizes(const iron__op *op, const char *list, chosen_size *out,
                                size_t *count, iron_error *err) {
     char word[WORD_ROOM];
-    uint64_t rows, cols, numbers[3];
 
     *count = 0;
     IRON_FAIL_IF(!*list, err, IRON_E_ARG, "no size; use a name, ROWSxCOLS or a count");
     while (next_word(&list, word)) {
-        if (parse_numbers(word, &rows, &cols)) {
-            if (op->is_line == (cols == 0))
-                IRON_TRY(add_size(
-                    out, count, (chosen_size){.rows = rows, .cols = op->is_line ? 1 : cols}, err));
+        const char *at = word;
+        uint64_t rows = number_at(&at), cols = 1, numbers[3];
+        bool is_line = rows == 0 || *at != 'x', is_known = false, is_bare = !strchr(word, ':');
+
+        if (!is_line) {
+            at++;
+            cols = number_at(&at);
+        }
+        if (rows > 0 && cols > 0 && *at == '\0') {
+            if (op->is_line == is_line)
+                IRON_TRY(add_size(out, count, (chosen_size){.rows = rows, .cols = cols}, err));
             continue;
         }
         if (parse_random(word, numbers)) {
             IRON_TRY(add_random(op, numbers, out, count, err));
             continue;
         }
-        IRON_FAIL_IF(!is_known_size(word), err, IRON_E_ARG,
+        for (size_t k = 0; iron__op_at(k); k++)
+            for (size_t s = 0; s < iron__op_at(k)->size_count; s++)
+                is_known = is_known || is_size(&iron__op_at(k)->sizes[s], word);
+        IRON_FAIL_IF(!is_known, err, IRON_E_ARG,
                      "size '%s' is unknown; use a name that iron arena --list shows, ROWSxCOLS, "
                      "a count of elements or random:COUNT[:SEED[:ELEMENTS]]",
                      word);
-        IRON_TRY(add_named(op, word, out, count, err));
+        for (const iron__size *s = op->sizes; s < op->sizes + op->size_count; s++) {
+            chosen_size size = {.rows = s->rows, .cols = s->cols, .dtype = s->dtype};
+
+            if (!is_size(s, word))
+                continue;
+            snprintf(size.name, sizeof size.name, "%s:%s", s->set, s->name);
+            IRON_TRY(add_size(out, count, size, err));
+            if (is_bare)
+                break; /* it means the first set that has it */
+        }
     }
     return IRON_OK;
 }
@@ -726,34 +688,27 @@ void iron__axis_accepts(const iron__axis *axis, char *text, size_t size) {
                      axis->words[k]);
 }
 
-/* A word of the axis, or a number in decimal notation only: strtod would also accept hexadecimal,
- * "inf" and blanks. */
-static bool parse_value(const iron__axis *axis, const char *value, double *at) {
-    char *end = NULL;
+/* Adds a word of the axis, or a number in decimal notation only: strtod would also accept
+ * hexadecimal, "inf" and blanks. */
+static iron_status add_value(const iron__op *op, const iron__axis *axis, const char *value,
+                             axis_values *out, iron_error *err) {
+    char accepts[200], *end = NULL;
     size_t word = 0;
+    bool is_right;
+    double at;
 
     while (axis->words && word < axis->count && strcmp(axis->words[word], value) != 0)
         word++;
-    *at = (double)word;
-    if (axis->words)
-        return word < axis->count;
-    if (strspn(value, "+-.0123456789eE") != strlen(value) || !strpbrk(value, "0123456789"))
-        return false;
     errno = 0;
-    *at = strtod(value, &end);
-    if (*end || errno != 0 || !(*at >= axis->least && *at <= axis->most))
-        return false;
-    return !axis->is_whole || iron__number_is_whole(*at);
-}
-
-static iron_status add_value(const iron__op *op, const iron__axis *axis, const char *value,
-                             axis_values *out, iron_error *err) {
-    double at = 0;
-    char accepts[200];
-
+    at = axis->words ? (double)word : strtod(value, &end);
+    is_right = axis->words
+                   ? word < axis->count
+                   : strspn(value, "+-.0123456789eE") == strlen(value) &&
+                         strpbrk(value, "0123456789") && !*end && errno == 0 && at >= axis->least &&
+                         at <= axis->most && (!axis->is_whole || iron__number_is_whole(at));
     iron__axis_accepts(axis, accepts, sizeof accepts);
-    IRON_FAIL_IF(!parse_value(axis, value, &at), err, IRON_E_ARG,
-                 "%s: %s is '%.60s'; it must be %s", op->name, axis->name, value, accepts);
+    IRON_FAIL_IF(!is_right, err, IRON_E_ARG, "%s: %s is '%.60s'; it must be %s", op->name,
+                 axis->name, value, accepts);
     for (size_t k = 0; k < out->count; k++)
         if (!(out->at[k] < at || out->at[k] > at))
             return IRON_OK; /* named before */
@@ -901,46 +856,39 @@ static bool is_chosen(const planner *p, const char *name) {
     return is_any;
 }
 
-/* Sets the reason why the row cannot race, if it cannot. Every problem is made in the host's memory
- * first, and an eighth of that is left to others: where the system overcommits memory, using too
- * much of it ends the process. */
-static void find_reason(const planner *p, iron__race_plan_row *row) {
-    const iron__race_plan_device *d = &p->plan->devices[row->device_index];
-    const iron__contender *c = &row->contender;
-    const iron__case *k = &p->plan->cases[row->case_index].c;
-    uint64_t bytes = k->op->host_bytes ? k->op->host_bytes(k) : iron__op_useful_bytes(k);
-
-    row->reason[0] = '\0';
-    if (!d->is_available)
-        snprintf(row->reason, sizeof row->reason, "%s", d->reason);
-    else if (p->plan->host_bytes && bytes / 7 > p->plan->host_bytes / 8)
-        snprintf(row->reason, sizeof row->reason,
-                 "too large for this machine: %.1f GiB of data, and it has %.1f GiB of memory; use "
-                 "a smaller --size",
-                 (double)bytes / 0x1p30, (double)p->plan->host_bytes / 0x1p30);
-    else if (c->elements && !(c->elements & IRON_BIT(k->element)))
-        snprintf(row->reason, sizeof row->reason, "does not support %s",
-                 iron__element_name(k->element));
-    else if (d->is_cpu && !iron__cpu_has(c->needs))
-        snprintf(row->reason, sizeof row->reason,
-                 "this processor lacks an instruction set that it needs");
-    else if (row->memory != IRON_GPU_STRATEGIES && d->info.lacks[row->memory][0])
-        snprintf(row->reason, sizeof row->reason, "%s: %.200s",
-                 iron__gpu_strategy_name(row->memory), d->info.lacks[row->memory]);
-}
-
-/* Adds one row per strategy on GPUs, one on the CPU. */
+/* Adds one row per strategy on GPUs, one on the CPU, each with the reason why it cannot race, if it
+ * cannot. Every problem is made in the host's memory first, and an eighth of that is left to
+ * others: where the system overcommits memory, using too much of it ends the process. */
 static iron_status add_rows(planner *p, iron__race_plan_row row, uint32_t memory, iron_error *err) {
     iron__race_plan *plan = p->plan;
-    bool is_cpu = plan->devices[row.device_index].is_cpu;
+    const iron__race_plan_device *d = &plan->devices[row.device_index];
+    const iron__contender *c = &row.contender;
+    const iron__case *of = &plan->cases[row.case_index].c;
+    uint64_t bytes = of->op->host_bytes ? of->op->host_bytes(of) : iron__op_useful_bytes(of);
 
     for (uint32_t k = 0; k < IRON_GPU_STRATEGIES; k++) {
-        if (is_cpu ? k > 0 : !(memory & IRON_BIT(k)))
+        if (d->is_cpu ? k > 0 : !(memory & IRON_BIT(k)))
             continue;
         IRON_FAIL_IF(!IRON_ARRAY_GROW(&plan->rows, plan->row_count, &plan->row_room), err,
                      IRON_E_NOMEM, "out of memory for a plan of %zu rows", plan->row_count + 1);
-        row.memory = is_cpu ? IRON_GPU_STRATEGIES : (iron__gpu_strategy)k;
-        find_reason(p, &row);
+        row.memory = d->is_cpu ? IRON_GPU_STRATEGIES : (iron__gpu_strategy)k;
+        row.reason[0] = '\0';
+        if (!d->is_available)
+            snprintf(row.reason, sizeof row.reason, "%s", d->reason);
+        else if (plan->host_bytes && bytes / 7 > plan->host_bytes / 8)
+            snprintf(row.reason, sizeof row.reason,
+                     "too large for this machine: %.1f GiB of data, and it has %.1f GiB of memory; "
+                     "use a smaller --size",
+                     (double)bytes / 0x1p30, (double)plan->host_bytes / 0x1p30);
+        else if (c->elements && !(c->elements & IRON_BIT(of->element)))
+            snprintf(row.reason, sizeof row.reason, "does not support %s",
+                     iron__element_name(of->element));
+        else if (d->is_cpu && !iron__cpu_has(c->needs))
+            snprintf(row.reason, sizeof row.reason,
+                     "this processor lacks an instruction set that it needs");
+        else if (!d->is_cpu && d->info.lacks[k][0])
+            snprintf(row.reason, sizeof row.reason, "%s: %.200s",
+                     iron__gpu_strategy_name(row.memory), d->info.lacks[k]);
         plan->rows[plan->row_count++] = row;
     }
     return IRON_OK;
@@ -1062,6 +1010,15 @@ static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
 
     while (next_candidate(p, d, &c))
         is_any = is_chosen(p, c.row.name) || is_any;
+    return is_any;
+}
+
+/* Does any glob choose something of the current op? */
+static bool chooses_op(const planner *p) {
+    bool is_any = false;
+
+    for (size_t d = 0; d < p->plan->device_count; d++)
+        is_any = chooses_device(p, &p->plan->devices[d]) || is_any;
     return is_any;
 }
 
@@ -1252,15 +1209,6 @@ static const iron__op *plan_op_at(const iron__race_plan *plan, size_t index) {
     if (plan->op_at(count))
         return plan->op_at(count);
     return index - count < plan->own_op_count ? plan->own_ops[index - count] : NULL;
-}
-
-/* Does any glob choose something of the current op? */
-static bool chooses_op(const planner *p) {
-    bool is_any = false;
-
-    for (size_t d = 0; d < p->plan->device_count; d++)
-        is_any = chooses_device(p, &p->plan->devices[d]) || is_any;
-    return is_any;
 }
 
 /* No chosen op has the requested sizes or types. */
@@ -1615,7 +1563,14 @@ static void write_command(const iron_arena_options *o, char *command, size_t siz
         iron__append(command, size, " --time %g", o->seconds);
 }
 
-static iron_status check_options(const iron_arena_options *o, iron_error *err) {
+/* iron_arena_open over the ops of op_at: tests bring their own. */
+static iron_status open_arena(const iron_arena_options *o, iron__op_lister op_at, iron_arena **out,
+                              iron_error *err) {
+    iron_arena *a;
+    iron_status status;
+    size_t rows;
+
+    *out = NULL;
     IRON_FAIL_IF(
         o->struct_size != sizeof *o, err, IRON_E_ARG,
         "arena options have %u bytes, which is another version; call iron_arena_options_init",
@@ -1625,22 +1580,11 @@ static iron_status check_options(const iron_arena_options *o, iron_error *err) {
     IRON_FAIL_IF(o->streams > 32, err, IRON_E_ARG, "streams is %u; it must be 1 to 32", o->streams);
     IRON_FAIL_IF(o->runs > IRON_SAMPLES_MAX, err, IRON_E_ARG, "runs is %u; it must be at most %u",
                  o->runs, IRON_SAMPLES_MAX);
-    return IRON_OK;
-}
-
-/* iron_arena_open over the ops of op_at: tests bring their own. */
-static iron_status open_arena(const iron_arena_options *options, iron__op_lister op_at,
-                              iron_arena **out, iron_error *err) {
-    iron_arena *a;
-    iron_status status;
-    size_t rows;
-
-    *out = NULL;
-    IRON_TRY(check_options(options, err));
     a = calloc(1, sizeof *a);
-    IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory for an arena");
-    a->options = *options;
-    status = plan_make(&a->plan, options, op_at, err);
+    if (!a)
+        return iron__no_memory(err, "an arena");
+    a->options = *o;
+    status = plan_make(&a->plan, o, op_at, err);
     if (status != IRON_OK)
         goto done;
     rows = a->plan.row_count;
@@ -1654,7 +1598,7 @@ static iron_status open_arena(const iron_arena_options *options, iron__op_lister
         !a->report.devices || !a->report.rows)
         status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for an arena of %zu rows", rows);
     a->report.own = a->plan.own.tokens ? &a->plan.own : NULL;
-    write_command(options, a->report.command, sizeof a->report.command);
+    write_command(o, a->report.command, sizeof a->report.command);
 done:
     if (status != IRON_OK)
         iron_arena_close(a);

@@ -985,9 +985,8 @@ static iron_status answer(iron__race_contender *base, iron__scope scope, void *o
     return inspect(c, err);
 }
 
-bool iron__outside_check(const iron__race_contender *base, const void *output, char *text,
-                         size_t size) {
-    const outside_contender *c = (const outside_contender *)base;
+bool iron__outside_check(const void *contender, const void *output, char *text, size_t size) {
+    const outside_contender *c = contender;
     const iron__op_problem *p = &c->referee->problems[c->answer_set];
 
     return p->c.op->check(p, output, text, size);

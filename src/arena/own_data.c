@@ -13,43 +13,20 @@
 #define VOCAB_USUAL     50257u
 #define VOCAB_MAX       (UINT64_C(1) << 31)
 
-/* The last part of the path, with _ for what would not be one word. */
-static void set_name(iron__op_data *d, const char *path) {
-    const char *slash = strrchr(path, '/');
-
-    snprintf(d->name, sizeof d->name, "%s", slash && slash[1] ? slash + 1 : path);
-    for (char *c = d->name; *c; c++)
-        if ((unsigned char)*c <= ' ' || strchr("/,=\"'", *c))
-            *c = '_';
-}
-
-/* Every id must be below it. */
-static iron_status choose_vocab(iron__own_data *own, uint32_t wanted, iron_error *err) {
-    const iron__op_data *d = &own->data;
-    uint64_t least = 0, at = 0;
-
-    for (uint64_t k = 0; k < d->count; k++)
-        if (d->tokens[k] >= least) {
-            least = d->tokens[k] + UINT64_C(1);
-            at = k;
-        }
-    IRON_FAIL_IF(least > (wanted ? wanted : VOCAB_MAX), err, IRON_E_ARG,
-                 "%.100s: token %" PRIu64 " at position %" PRIu64 " is not below %s%" PRIu64,
-                 own->file, least - 1, at, wanted ? "--vocab " : "the largest vocabulary, ",
-                 wanted ? wanted : VOCAB_MAX);
-    own->vocab = wanted ? wanted : (uint32_t)(least > VOCAB_USUAL ? least : VOCAB_USUAL);
-    return IRON_OK;
-}
-
 iron_status iron__own_data_read(iron__own_data *own, const iron_arena_data *from, uint64_t wanted,
                                 uint32_t vocab, uint64_t host_bytes, iron_error *err) {
     iron__op_data *d = &own->data;
-    uint64_t most = host_bytes ? host_bytes / 2 / BYTES_PER_TOKEN : UINT64_MAX;
+    uint64_t most = host_bytes ? host_bytes / 2 / BYTES_PER_TOKEN : UINT64_MAX, least = 0, at = 0;
+    const char *slash;
 
     IRON_FAIL_IF(from->struct_size != sizeof *from, err, IRON_E_ARG,
                  "an arena's data have %u bytes, which is another version", from->struct_size);
     d->element = iron__element_find(from->dtype);
-    set_name(d, from->file);
+    slash = strrchr(from->file, '/');
+    snprintf(d->name, sizeof d->name, "%s", slash && slash[1] ? slash + 1 : from->file);
+    for (char *c = d->name; *c; c++)
+        if ((unsigned char)*c <= ' ' || strchr("/,=\"'", *c))
+            *c = '_'; /* it must be one word */
     snprintf(own->file, sizeof own->file, "%s", from->file);
     own->total = from->tokens;
     IRON_FAIL_IF(from->tokens == 0, err, IRON_E_ARG, "%.180s has no tokens to race over",
@@ -66,5 +43,15 @@ iron_status iron__own_data_read(iron__own_data *own, const iron_arena_data *from
         return IRON_E_NOMEM;
     d->tokens = own->tokens;
     IRON_TRY(from->read(from->context, own->tokens, (size_t)d->count, err));
-    return choose_vocab(own, vocab, err);
+    for (uint64_t k = 0; k < d->count; k++) /* every id must be below the vocabulary */
+        if (d->tokens[k] >= least) {
+            least = d->tokens[k] + UINT64_C(1);
+            at = k;
+        }
+    IRON_FAIL_IF(least > (vocab ? vocab : VOCAB_MAX), err, IRON_E_ARG,
+                 "%.100s: token %" PRIu64 " at position %" PRIu64 " is not below %s%" PRIu64,
+                 own->file, least - 1, at, vocab ? "--vocab " : "the largest vocabulary, ",
+                 vocab ? vocab : VOCAB_MAX);
+    own->vocab = vocab ? vocab : (uint32_t)(least > VOCAB_USUAL ? least : VOCAB_USUAL);
+    return IRON_OK;
 }

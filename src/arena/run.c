@@ -62,6 +62,7 @@
 #include "core/fail.h"
 #include "core/hash.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,14 +164,28 @@ static bool has_scope(const iron__race_row *row, iron__scope scope) {
     return (row->contender->scopes >> scope & 1u) != 0;
 }
 
-/* Takes a row whose contender returned an error out of the race. */
-static void fail_row(iron__race_row *row, iron_status status, const iron_error *why) {
-    row->status = row->contender && row->contender->fault != IRON_ROW_OK ? row->contender->fault
-                  : status == IRON_E_UNSUPPORTED                         ? IRON_ROW_SKIPPED
-                                                                         : IRON_ROW_FAILED;
-    snprintf(row->reason, sizeof row->reason, "%s",
-             why->text[0] ? why->text : iron_status_text(status));
+/* Takes a row out of the race. */
+static void __attribute__((format(printf, 3, 4)))
+drop(iron__race_row *row, iron__row_status status, const char *format, ...) {
+    va_list list;
+
+    row->status = status;
+    va_start(list, format);
+    vsnprintf(row->reason, sizeof row->reason, format, list);
+    va_end(list);
     iron__race_row_deinit(row);
+}
+
+/* After an error, of the contender or while it was set up: skipped if the device or the case does
+ * not allow it. */
+static void fail_row(iron__race_row *row, iron_status status, const iron_error *why) {
+    bool is_skip = status == IRON_E_UNSUPPORTED || (status == IRON_E_NOMEM && !row->contender);
+
+    drop(row,
+         row->contender && row->contender->fault != IRON_ROW_OK ? row->contender->fault
+         : is_skip                                              ? IRON_ROW_SKIPPED
+                                                                : IRON_ROW_FAILED,
+         "%s", why->text[0] ? why->text : iron_status_text(status));
 }
 
 /* Skips a row whose first answers say that it needs more time than there is for one. */
@@ -179,12 +194,10 @@ static void skip_slow(iron__race_row *row, const race_rules *rules) {
 
     if (limit <= 0 || PASSES_AFTER_FIRST * one <= limit)
         return;
-    row->status = IRON_ROW_SKIPPED;
-    snprintf(row->reason, sizeof row->reason,
-             "one run takes %.3g s, which is too slow for --time %g; use a smaller --size, or "
-             "--time %.0f or more",
-             one, rules->seconds_asked,
-             rules->seconds_asked * PASSES_AFTER_FIRST * one / limit + 1);
+    drop(row, IRON_ROW_SKIPPED,
+         "one run takes %.3g s, which is too slow for --time %g; use a smaller --size, or "
+         "--time %.0f or more",
+         one, rules->seconds_asked, rules->seconds_asked * PASSES_AFTER_FIRST * one / limit + 1);
 }
 
 /* Checks `times` answers in each scope that has answers, until one is wrong. The reason begins with
@@ -212,10 +225,8 @@ static void verify(race *r, iron__race_row *row, const char *const *whens, size_
         if (status != IRON_OK) {
             fail_row(row, status, &why);
         } else if (!row->check(row->check_context, r->output, text, sizeof text)) {
-            row->status = IRON_ROW_WRONG;
-            snprintf(row->reason, sizeof row->reason, "%s%s: %.200s", whens[k % times],
-                     iron__scope_name(scope), text);
-            iron__race_row_deinit(row);
+            drop(row, IRON_ROW_WRONG, "%s%s: %.200s", whens[k % times], iron__scope_name(scope),
+                 text);
         } else if (is_first && k % times == 0) {
             skip_slow(row, r->rules);
         }
@@ -224,9 +235,8 @@ static void verify(race *r, iron__race_row *row, const char *const *whens, size_
 
 /* Skips a row that has not begun, since the others took all the time. */
 static void skip_late(iron__race_row *row, double asked) {
-    row->status = IRON_ROW_SKIPPED;
-    snprintf(row->reason, sizeof row->reason,
-             "the rows before it took more than --time %g; use more, or race fewer rows", asked);
+    drop(row, IRON_ROW_SKIPPED,
+         "the rows before it took more than --time %g; use more, or race fewer rows", asked);
 }
 
 /* The last rows first: ops list their contenders from the simplest to the fastest, and if the time
@@ -293,17 +303,6 @@ static iron_status add_sample(iron__samples *s, double ms, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status take_sample(series *s, iron_error *err) {
-    bool is_long = s->scope == IRON_SCOPE_KERNEL && s->row->kernel_ms >= LONG_PASS_MS;
-    double ms;
-
-    if (!s->is_cold && !is_long && !time_passes(s, 1, &ms))
-        return IRON_OK;
-    if (!time_passes(s, s->samples->passes, &ms))
-        return IRON_OK;
-    return add_sample(s->samples, ms, err);
-}
-
 /* Sets how many passes make a sample long enough; one where there are transfers. The first of the
  * two passes here only warms up; one that is far too long for more needs no second. */
 static void calibrate(series *s) {
@@ -336,15 +335,6 @@ static double share_ms(const race *r) {
     share = running ? left / (double)running : 0;
     least = all / (double)r->series_count / 2;
     return share > least ? share : least;
-}
-
-/* Is the time of the whole race spent? */
-static bool is_time_spent(const race *r) {
-    double spent = r->answers_ms;
-
-    for (size_t k = 0; k < r->series_count; k++)
-        spent += r->all[k].spent_ms;
-    return spent >= 1000 * r->rules->seconds;
 }
 
 static uint32_t runs_of(const race_rules *rules) {
@@ -421,13 +411,19 @@ static bool is_throttled_now(const race_rules *rules) {
 
 /* One sample for each of the first `count` series. */
 static iron_status run_round(race *r, size_t count, iron_error *err) {
-    bool is_throttled = is_throttled_now(r->rules), is_spent;
-    double share;
+    bool is_throttled = is_throttled_now(r->rules);
+    double share, spent;
 
     for (size_t k = 0; k < count; k++) {
         /* another scope of the same row may have failed in this round */
-        if (is_running(&r->all[k]))
-            IRON_TRY(take_sample(&r->all[k], err));
+        series *s = &r->all[k];
+        bool is_long = s->scope == IRON_SCOPE_KERNEL && s->row->kernel_ms >= LONG_PASS_MS;
+        bool is_warmed = !s->is_cold && !is_long;
+        double ms;
+
+        if (is_running(s) && (!is_warmed || time_passes(s, 1, &ms)) &&
+            time_passes(s, s->samples->passes, &ms))
+            IRON_TRY(add_sample(s->samples, ms, err));
         IRON_TRY(show_sampling_progress(r, err));
     }
     is_throttled = is_throttled_now(r->rules) || is_throttled;
@@ -437,12 +433,15 @@ static iron_status run_round(race *r, size_t count, iron_error *err) {
             r->all[k].samples->dropped++;
         }
     share = share_ms(r); /* the same for all, whatever their order */
-    is_spent = is_time_spent(r);
+    spent = r->answers_ms;
+    for (size_t k = 0; k < r->series_count; k++)
+        spent += r->all[k].spent_ms;
     for (size_t k = 0; k < count; k++) {
         series *s = &r->all[k];
 
         if (is_running(s))
-            s->samples->stop = why_stop(s, r->rules, is_throttled, share, is_spent);
+            s->samples->stop =
+                why_stop(s, r->rules, is_throttled, share, spent >= 1000 * r->rules->seconds);
         s->is_over = !is_running(s) || s->samples->stop != IRON_STOP_NONE;
     }
     return IRON_OK;
@@ -734,13 +733,6 @@ static bool takes_part(const run *r, size_t device) {
     return false;
 }
 
-static void skip_row(run *r, size_t row) {
-    iron__race_row *to = &r->arena->race_rows[row];
-
-    to->status = IRON_ROW_SKIPPED;
-    snprintf(to->reason, sizeof to->reason, "%s", r->arena->plan.rows[row].reason);
-}
-
 /* A device whose ceilings cannot be measured does not race; the others do. */
 static iron_status measure_ceilings(run *r, iron_error *err) {
     iron__race_plan *plan = &r->arena->plan;
@@ -756,7 +748,7 @@ static iron_status measure_ceilings(run *r, iron_error *err) {
             snprintf(plan->rows[k].reason, sizeof plan->rows[k].reason, "no ceiling: %.220s",
                      why.text);
             r->rows_total--;
-            skip_row(r, k);
+            drop(&r->arena->race_rows[k], IRON_ROW_SKIPPED, "%s", plan->rows[k].reason);
         }
         IRON_TRY(show_progress(r, (d + 1) * PROGRESS_CEILINGS / plan->device_count, err));
     }
@@ -852,20 +844,10 @@ static double seconds_left(const run *r) {
     return r->arena->options.runs ? 0 : left > 1e-9 ? left : 1e-9;
 }
 
-/* A contender that cannot be set up: skipped if the device or the case does not allow it, failed
- * otherwise. */
-static void give_up(iron__race_row *row, iron_status status, const iron_error *err) {
-    bool is_skip = status == IRON_E_UNSUPPORTED || status == IRON_E_NOMEM;
-
-    row->status = is_skip ? IRON_ROW_SKIPPED : IRON_ROW_FAILED;
-    snprintf(row->reason, sizeof row->reason, "%s", err->text);
-}
-
-static void give_up_all(run *r, size_t first, size_t count, iron_status status,
-                        const iron_error *err) {
-    for (size_t k = first; k < first + count; k++)
+static void fail_all(run *r, size_t first, size_t last, iron_status status, const iron_error *why) {
+    for (size_t k = first; k < last; k++)
         if (does_race(r, k))
-            give_up(&r->arena->race_rows[k], status, err);
+            fail_row(&r->arena->race_rows[k], status, why);
 }
 
 /* How the answers of a row are checked. */
@@ -887,10 +869,6 @@ static bool check_answer(const void *context, const void *output, char *text, si
     return peer->check(&c, output, text, size) == 0;
 }
 
-static bool check_outside(const void *contender, const void *output, char *text, size_t size) {
-    return iron__outside_check(contender, output, text, size);
-}
-
 /* Sets a row's contender up. The first one from outside calls the referee. */
 static iron_status open_row(run *r, iron__race_device *device, const iron__op_problem *problem,
                             size_t index, iron__referee **referee, iron_error *err) {
@@ -907,7 +885,7 @@ static iron_status open_row(run *r, iron__race_device *device, const iron__op_pr
     IRON_TRY(iron__outside_open(*referee, plan, row, o->command ? o->command : "/proc/self/exe",
                                 iron__thread_pool_threads(r->pool), o->seconds, &to->contender,
                                 err));
-    to->check = check_outside;
+    to->check = iron__outside_check;
     to->check_context = to->contender;
     return IRON_OK;
 }
@@ -946,19 +924,6 @@ static double ceiling_for(const iron__report *r, const iron__race_plan_device *d
 
 /* As many samples of a ceiling as it is measured with otherwise. */
 #define CEILING_BLOCK 9u
-
-/* The ceiling took turns with the rows: each block of its samples is a measurement. */
-static void add_raced_ceiling(run *r, size_t device, iron__ceiling_samples what,
-                              const iron__samples *raced) {
-    ceiling_target target = {r->arena, &r->arena->plan.devices[device]};
-
-    for (uint32_t k = 0; k < raced->count; k += CEILING_BLOCK) {
-        what.ms = raced->ms + k;
-        what.count = raced->count - k < CEILING_BLOCK ? raced->count - k : CEILING_BLOCK;
-        if (what.count == CEILING_BLOCK || k == 0)
-            add_ceiling(&target, &what);
-    }
-}
 
 /* Sets up, races and closes `count` rows of one case on one device. */
 static iron_status race_rows(run *r, iron__race_device *device, const iron__op_problem *problem,
@@ -1012,7 +977,7 @@ static iron_status race_rows(run *r, iron__race_device *device, const iron__op_p
         if (status == IRON_OK)
             to->contender->scopes &= plan->cases[row->case_index].scopes;
         else
-            give_up(to, status, &why);
+            fail_row(to, status, &why);
     }
     if (device->ops->ceiling_open && !is_cache_resident(&plan->devices[at], &problem->c) &&
         device->ops->ceiling_open(device, ceiling_name(problem->c.op), &what, &ceiling.contender,
@@ -1020,7 +985,16 @@ static iron_status race_rows(run *r, iron__race_device *device, const iron__op_p
         rules.ceiling = &ceiling;
     status = run_race(r->arena->race_rows + first, count, &rules, err);
     if (ceiling.contender) {
-        add_raced_ceiling(r, at, what, &ceiling.warm[IRON_SCOPE_KERNEL]);
+        ceiling_target target = {r->arena, &plan->devices[at]};
+        const iron__samples *raced = &ceiling.warm[IRON_SCOPE_KERNEL];
+
+        /* it took turns with the rows: each block of its samples is a measurement */
+        for (uint32_t k = 0; k < raced->count; k += CEILING_BLOCK) {
+            what.ms = raced->ms + k;
+            what.count = raced->count - k < CEILING_BLOCK ? raced->count - k : CEILING_BLOCK;
+            if (what.count == CEILING_BLOCK || k == 0)
+                add_ceiling(&target, &what);
+        }
         ceiling.contender->ops->close(ceiling.contender);
         iron__race_row_deinit(&ceiling);
     }
@@ -1035,24 +1009,6 @@ done:
     iron__referee_destroy(referee);
     free(unpacked);
     free(checks);
-    return status;
-}
-
-static iron_status race_on_device(run *r, iron__race_device *device,
-                                  const iron__op_problem *problem, size_t first, size_t count,
-                                  iron_error *err) {
-    iron_error why = {IRON_OK, 0, ""};
-    iron_status status = device->ops->begin(device, problem, &why);
-
-    if (status == IRON_OK) {
-        r->clocked = device;
-        r->clock = (clock_state){0};
-        status = race_rows(r, device, problem, first, count, err);
-    } else {
-        give_up_all(r, first, count, status, &why);
-        status = IRON_OK;
-    }
-    device->ops->end(device);
     return status;
 }
 
@@ -1106,40 +1062,36 @@ static iron_status race_case(run *r, size_t first, size_t last, iron_error *err)
     }
     status = problem.c.op->make(&problem, r->pool, &why);
     if (status != IRON_OK) {
-        give_up_all(r, first, last - first, status, &why);
+        fail_all(r, first, last, status, &why);
         r->rows_done += count_racing(r, first, last);
         return IRON_OK;
     }
-    while (first < last && status == IRON_OK) {
-        size_t device = plan->rows[first].device_index, end = first;
+    for (size_t end; first < last && status == IRON_OK; first = end) {
+        size_t at = plan->rows[first].device_index;
+        iron__race_device *device = r->devices[at];
 
-        while (end < last && plan->rows[end].device_index == device)
+        for (end = first; end < last && plan->rows[end].device_index == at;)
             end++;
         r->rows_now = count_racing(r, first, end);
-        r->clock_report = &r->arena->report.devices[device];
-        if (r->rows_now > 0)
-            status = race_on_device(r, r->devices[device], &problem, first, end - first, err);
-        if (status == IRON_OK && r->rows_now > 0)
+        if (r->rows_now == 0)
+            continue;
+        r->clock_report = &r->arena->report.devices[at];
+        r->clocked = device;
+        r->clock = (clock_state){0};
+        status = device->ops->begin(device, &problem, &why);
+        if (status == IRON_OK) {
+            status = race_rows(r, device, &problem, first, end - first, err);
+        } else {
+            fail_all(r, first, end, status, &why);
+            status = IRON_OK;
+        }
+        device->ops->end(device);
+        if (status == IRON_OK)
             status = search_again(r, first, end, err);
         r->rows_done += r->rows_now;
-        first = end;
     }
     problem.c.op->unmake(&problem);
     return status;
-}
-
-static iron_status race_cases(run *r, iron_error *err) {
-    const iron__race_plan *plan = &r->arena->plan;
-
-    for (size_t first = 0, last; first < plan->row_count; first = last) {
-        for (last = first;
-             last < plan->row_count && plan->rows[last].case_index == plan->rows[first].case_index;
-             last++)
-            ;
-        if (count_racing(r, first, last) > 0)
-            IRON_TRY(race_case(r, first, last, err));
-    }
-    return IRON_OK;
 }
 
 static iron_status run_all(iron_arena *arena, iron_error *err) {
@@ -1153,7 +1105,7 @@ static iron_status run_all(iron_arena *arena, iron_error *err) {
     arena->report.remark_count = plan->remark_count;
     for (size_t k = 0; k < plan->row_count; k++)
         if (!does_race(&r, k))
-            skip_row(&r, k);
+            drop(&arena->race_rows[k], IRON_ROW_SKIPPED, "%s", plan->rows[k].reason);
     r.rows_total = count_racing(&r, 0, plan->row_count);
     status = iron__thread_pool_create(threads ? threads : iron__cpu_threads(),
                                       iron__allocator_default(), &r.pool, err);
@@ -1163,8 +1115,13 @@ static iron_status run_all(iron_arena *arena, iron_error *err) {
                             &r.devices[k], err);
     if (status == IRON_OK && r.rows_total > 0)
         status = measure_ceilings(&r, err);
-    if (status == IRON_OK)
-        status = race_cases(&r, err);
+    for (size_t first = 0, last; status == IRON_OK && first < plan->row_count; first = last) {
+        for (last = first;
+             last < plan->row_count && plan->rows[last].case_index == plan->rows[first].case_index;)
+            last++;
+        if (count_racing(&r, first, last) > 0)
+            status = race_case(&r, first, last, err);
+    }
     for (size_t k = 0; status == IRON_OK && k < plan->device_count; k++)
         if (plan->devices[k].is_cpu && takes_part(&r, k))
             status = measure_device(&r, k, false, err);
@@ -1340,30 +1297,19 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
         judge_rate(a, d, r);
 }
 
-/* The row of the baseline on the same device, with pageable memory on GPUs. */
-static const iron__report_row *find_baseline(const iron__report *report,
-                                             const iron__report_row *row) {
-    for (size_t k = 0; k < report->row_count; k++) {
-        const iron__report_row *b = &report->rows[k];
-
-        if (strcmp(b->contender, row->baseline) == 0 && strcmp(b->backend, row->backend) == 0 &&
-            strcmp(b->device, row->device) == 0 && iron__rows_are_grouped(b, row) &&
-            (strcmp(b->memory, "host") == 0 || strcmp(b->memory, "pageable") == 0))
-            return b->status == IRON_ROW_OK ? b : NULL;
-    }
-    return NULL;
-}
-
-static void fill_speedups(iron__report *report) {
-    for (size_t k = 0; k < report->row_count; k++) {
-        iron__report_row *r = &report->rows[k];
-        const iron__report_row *b = find_baseline(report, r);
-
-        for (size_t s = 0; b && s < IRON_SCOPES; s++)
+/* Over the row of the baseline on the same device, with pageable memory on GPUs. */
+static void fill_speedups(const iron__report *report, iron__report_row *r) {
+    for (const iron__report_row *b = report->rows; b < report->rows + report->row_count; b++) {
+        if (strcmp(b->contender, r->baseline) != 0 || strcmp(b->backend, r->backend) != 0 ||
+            strcmp(b->device, r->device) != 0 || !iron__rows_are_grouped(b, r) ||
+            (strcmp(b->memory, "host") != 0 && strcmp(b->memory, "pageable") != 0))
+            continue;
+        for (size_t s = 0; b->status == IRON_ROW_OK && s < IRON_SCOPES; s++)
             if (r->scopes[s].is_measured && b->scopes[s].is_measured)
                 r->scopes[s].speedup = b->scopes[s].warm.median / r->scopes[s].warm.median;
-        r->speedup = r->scopes[IRON_SCOPE_KERNEL].speedup;
+        break;
     }
+    r->speedup = r->scopes[IRON_SCOPE_KERNEL].speedup;
 }
 
 /* Ranked rows by time, then wrong, failed and skipped ones; else in the order of the plan. */
@@ -1432,7 +1378,8 @@ static void conclude(iron_arena *arena) {
         if (r->op_count < IRON_REPORT_OPS && (r->op_count == 0 || r->ops[r->op_count - 1] != op))
             r->ops[r->op_count++] = op;
     }
-    fill_speedups(r);
+    for (size_t k = 0; k < r->row_count; k++)
+        fill_speedups(r, &r->rows[k]);
     for (size_t first = 0, last; first < r->row_count; first = last) {
         last = iron__report_group_end(r, first);
         rank_group(r->rows + first, last - first);
