@@ -944,38 +944,6 @@ static bool next_candidate(const planner *p, const iron__race_plan_device *d, ca
     return false;
 }
 
-/* Adds the rows of a case: contenders and peers, on all devices. */
-static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err) {
-    /* an op whose race is about kernels uses pageable memory, unless strategies are requested */
-    uint32_t memory = p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
-    /* a peer only computes, in device memory: two ways to copy the inputs are enough */
-    uint32_t peer_memory = memory & (IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED));
-
-    for (size_t device = 0; device < p->plan->device_count; device++) {
-        const iron__race_plan_device *d = &p->plan->devices[device];
-        candidates c = {.row = {.case_index = case_index, .device_index = device}};
-
-        while (next_candidate(p, d, &c)) {
-            const iron__contender *row = &c.row.contender;
-
-            /* a list shows every contender, whatever the case */
-            if ((!p->o->is_listing && row->suits &&
-                 !row->suits(row, &p->plan->cases[case_index].c)) ||
-                !is_chosen(p, c.row.name))
-                continue;
-            if (!d->is_available && !d->is_named) /* shown only if a glob names its backend */
-                p->absent = d;
-            else
-                IRON_TRY(add_rows(p, c.row,
-                                  c.row.outside ? IRON_BIT(IRON_GPU_PAGEABLE)
-                                  : c.row.peer  ? peer_memory
-                                                : memory,
-                                  err));
-        }
-    }
-    return IRON_OK;
-}
-
 /* When all rows are there: skips those whose runs take too long for their case's share of the
  * time. */
 static void skip_slow_rows(planner *p) {
@@ -1054,27 +1022,6 @@ static void set_default_size(const planner *p, chosen_size *size) {
     iron__op_usual_size(p->op, cache, has_gpu, element, &size->rows, &size->cols);
 }
 
-/* Without a glob a race is over everything, and each axis has its telling value only. */
-static iron_status make_grid(const planner *p, grid *g, iron_error *err) {
-    const iron_arena_options *o = p->o;
-    bool is_wide = (o->glob_count > 0 || o->contender_count > 0) && !o->is_listing;
-
-    *g = (grid){.count = 1};
-    for (size_t k = 0; k < p->op->axis_count; k++) {
-        const iron__axis *axis = &p->op->axes[k];
-
-        if (o->data && strcmp(axis->name, DATA_AXIS) == 0) {
-            g->axes[k] = (axis_values){.count = 1};
-            continue;
-        }
-        IRON_TRY(choose_values(p->op, axis, o->params, o->param_count, is_wide, &g->axes[k], err));
-        g->count *= g->axes[k].count;
-        for (size_t n = 0; n < o->param_count; n++)
-            p->is_known[n] = p->is_known[n] || is_about_axis(o->params[n], axis);
-    }
-    return IRON_OK;
-}
-
 /* The value index of the last axis in combination number *index, which becomes that of the axes
  * before it. The last axis changes fastest. */
 static size_t take_last(const axis_values *axis, size_t *index) {
@@ -1090,9 +1037,12 @@ static void set_values(const grid *g, size_t index, iron__case *c) {
         c->at[k] = g->axes[k].at[take_last(&g->axes[k], &index)];
 }
 
+/* Adds a case with its rows: contenders and peers, on all devices. */
 static iron_status add_case(planner *p, const chosen_size *size, const iron__case *c,
                             iron_error *err) {
     iron__race_plan *plan = p->plan;
+    /* an op whose race is about kernels uses pageable memory, unless strategies are requested */
+    uint32_t memory = p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
     iron__race_plan_case *added;
 
     IRON_FAIL_IF(!IRON_ARRAY_GROW(&plan->cases, plan->case_count, &plan->case_room), err,
@@ -1106,7 +1056,29 @@ static iron_status add_case(planner *p, const chosen_size *size, const iron__cas
     memcpy(added->size_name, size->name, sizeof added->size_name);
     iron__size_text(p->op, size->rows, size->cols, added->size, sizeof added->size);
     added->axes = iron__params_text(&added->params, true);
-    return add_case_rows(p, plan->case_count - 1, err);
+    for (size_t k = 0; k < plan->device_count; k++) {
+        const iron__race_plan_device *d = &plan->devices[k];
+        candidates next = {.row = {.case_index = plan->case_count - 1, .device_index = k}};
+
+        while (next_candidate(p, d, &next)) {
+            const iron__contender *row = &next.row.contender;
+            uint32_t in = memory;
+
+            /* a list shows every contender, whatever the case */
+            if ((!p->o->is_listing && row->suits && !row->suits(row, &added->c)) ||
+                !is_chosen(p, next.row.name))
+                continue;
+            if (next.row.outside)
+                in = IRON_BIT(IRON_GPU_PAGEABLE);
+            else if (next.row.peer) /* it only computes: two ways to copy the inputs are enough */
+                in &= IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED);
+            if (!d->is_available && !d->is_named) /* shown only if a glob names its backend */
+                p->absent = d;
+            else
+                IRON_TRY(add_rows(p, next.row, in, err));
+        }
+    }
+    return IRON_OK;
 }
 
 static void add_remark(iron__race_plan *plan, const char *kind, const char *what,
@@ -1168,10 +1140,25 @@ static iron_status add_cases(planner *p, iron_error *err) {
     uint32_t all = 0;
     char reason[240];
     grid g;
+    const iron_arena_options *o = p->o;
+    bool is_wide = (o->glob_count > 0 || o->contender_count > 0) && !o->is_listing;
 
     p->refused = 0;
 
-    IRON_TRY(make_grid(p, &g, err));
+    /* without a glob a race is over everything, and each axis has its telling value only */
+    g = (grid){.count = 1};
+    for (size_t k = 0; k < p->op->axis_count; k++) {
+        const iron__axis *axis = &p->op->axes[k];
+
+        if (o->data && strcmp(axis->name, DATA_AXIS) == 0) {
+            g.axes[k] = (axis_values){.count = 1};
+            continue;
+        }
+        IRON_TRY(choose_values(p->op, axis, o->params, o->param_count, is_wide, &g.axes[k], err));
+        g.count *= g.axes[k].count;
+        for (size_t n = 0; n < o->param_count; n++)
+            p->is_known[n] = p->is_known[n] || is_about_axis(o->params[n], axis);
+    }
     if (p->o->sizes)
         IRON_TRY(parse_sizes(p->op, p->o->sizes, sizes, &count, err));
     else if (p->o->data)
@@ -1230,27 +1217,6 @@ static iron_status refuse_cases(planner *p, iron_error *err) {
               o->sizes ? "size " : "", o->sizes ? o->sizes : "",
               o->sizes && o->dtype ? " with " : "", o->dtype ? "dtype " : "",
               o->dtype ? o->dtype : "", types);
-}
-
-static iron_status check_used(planner *p, iron_error *err) {
-    const iron_arena_options *o = p->o;
-    char names[160] = ""; /* the axes of the chosen ops */
-
-    for (size_t k = 0; k < o->glob_count; k++)
-        IRON_FAIL_IF(!p->is_used[k], err, IRON_E_ARG,
-                     "no contender matches '%.60s'; iron arena --list shows them all", o->globs[k]);
-    for (size_t k = 0; k < o->param_count; k++) {
-        if (p->is_known[k])
-            continue;
-        for (size_t n = 0; (p->op = plan_op_at(p->plan, n)); n++)
-            for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
-                iron__append(names, sizeof names, "%s%s (%s)", names[0] ? ", " : "",
-                             p->op->axes[a].name, p->op->name);
-        IRON_FAIL(err, IRON_E_ARG, "no chosen op has the parameter '%.*s'; they have %s",
-                  (int)(strcspn(o->params[k], "=") < 40 ? strcspn(o->params[k], "=") : 40),
-                  o->params[k], names[0] ? names : "none");
-    }
-    return IRON_OK;
 }
 
 /* Reads the user's tokens, as many as the sizes need. */
@@ -1320,6 +1286,8 @@ static iron_status add_ops(planner *p, iron_error *err) {
     iron_error why = {IRON_OK, 0, ""};
     char others[240] = ""; /* ops that take no data */
     bool has_op = false;
+    const iron_arena_options *o = p->o;
+    char names[160] = ""; /* the axes of the chosen ops */
 
     if (p->o->data)
         IRON_TRY(read_data(p, err));
@@ -1333,7 +1301,20 @@ static iron_status add_ops(planner *p, iron_error *err) {
     }
     if (others[0])
         add_remark(p->plan, "passed over", others, "not for --data");
-    IRON_TRY(check_used(p, err));
+    for (size_t k = 0; k < o->glob_count; k++)
+        IRON_FAIL_IF(!p->is_used[k], err, IRON_E_ARG,
+                     "no contender matches '%.60s'; iron arena --list shows them all", o->globs[k]);
+    for (size_t k = 0; k < o->param_count; k++) {
+        if (p->is_known[k])
+            continue;
+        for (size_t n = 0; (p->op = plan_op_at(p->plan, n)); n++)
+            for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
+                iron__append(names, sizeof names, "%s%s (%s)", names[0] ? ", " : "",
+                             p->op->axes[a].name, p->op->name);
+        IRON_FAIL(err, IRON_E_ARG, "no chosen op has the parameter '%.*s'; they have %s",
+                  (int)(strcspn(o->params[k], "=") < 40 ? strcspn(o->params[k], "=") : 40),
+                  o->params[k], names[0] ? names : "none");
+    }
     IRON_FAIL_IF(!has_op && p->o->data, err, IRON_E_ARG,
                  "no chosen op can race over %.100s: %.120s", p->plan->own.file,
                  why.text[0] ? why.text : "choose tokens, seal or histogram");
@@ -1388,9 +1369,12 @@ static void set_define(iron__outside *o, const char *text, size_t index) {
 
 #define OUTSIDE_MAX 256u
 
-/* The ops that the files bring: each once, however often its contender is compiled. */
-static iron_status add_own_ops(const iron_arena_options *o, iron__race_plan *plan,
+/* Reads the contenders from outside, one for each combination of what they are compiled with. */
+static iron_status add_outside(const iron_arena_options *o, iron__race_plan *plan,
                                iron_error *err) {
+    size_t counts[IRON_OUTSIDE_DEFINES], combinations = 1;
+
+    /* the ops that the files bring: each once, however often its contender is compiled */
     plan->own_ops = calloc(o->contender_count + 1, sizeof(iron__op *));
     if (!plan->own_ops)
         return iron__no_memory(err, "contenders");
@@ -1405,14 +1389,6 @@ static iron_status add_own_ops(const iron_arena_options *o, iron__race_plan *pla
             IRON_FAIL_IF(strcmp(plan->own_ops[other]->name, op->name) == 0, err, IRON_E_ARG,
                          "two files bring the op %s; name one file", op->name);
     }
-    return IRON_OK;
-}
-
-/* Reads the contenders from outside, one for each combination of what they are compiled with. */
-static iron_status add_outside(const iron_arena_options *o, iron__race_plan *plan,
-                               iron_error *err) {
-    size_t counts[IRON_OUTSIDE_DEFINES], combinations = 1;
-
     IRON_FAIL_IF(o->define_count > 4, err, IRON_E_ARG, "more than four --define");
     IRON_FAIL_IF(o->define_count > 0 && o->contender_count == 0, err, IRON_E_ARG,
                  "--define is for a --contender");
@@ -1463,7 +1439,6 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     IRON_TRY(parse_dtypes(p->o->dtype, &p->elements, err));
     IRON_TRY(check_params(p->o->params, p->o->param_count, err));
     IRON_TRY(peers_open(&plan->peers, err));
-    IRON_TRY(add_own_ops(p->o, plan, err));
     IRON_TRY(add_outside(p->o, plan, err));
     plan->remarks = calloc(REMARKS_MAX, sizeof plan->remarks[0]);
     IRON_FAIL_IF(!plan->remarks, err, IRON_E_NOMEM, "out of memory for a plan");

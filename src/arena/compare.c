@@ -481,25 +481,6 @@ static row_key key_of(const iron__report_row *row) {
     return key;
 }
 
-static void print_row(const comparison_row *row, FILE *to) {
-    fprintf(to, "%-8s %s", change_name(row->change), key_of(row->of).text);
-    if (row->scope != IRON_SCOPES) {
-        fprintf(to, ", %s:", iron__scope_name(row->scope));
-        if (row->change == CHANGE_NEW)
-            fprintf(to, " %.4g ms of %zu", row->new.median, row->new.count);
-        else if (row->change == CHANGE_GONE)
-            fprintf(to, " was %.4g ms of %zu", row->old.median, row->old.count);
-        else
-            fprintf(to, " %.4g ms of %zu -> %.4g ms of %zu", row->old.median, row->old.count,
-                    row->new.median, row->new.count);
-        if (row->ratio > 0)
-            fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
-    }
-    if (row->reason[0])
-        fprintf(to, ": %s", row->reason);
-    fputc('\n', to);
-}
-
 /* One line per row and scope, each median with its number of samples, then how many of each change
  * there are:
  *
@@ -509,8 +490,24 @@ static void print_row(const comparison_row *row, FILE *to) {
 static void comparison_print(const comparison *c, FILE *to) {
     const char *between = " ";
 
-    for (size_t k = 0; k < c->row_count; k++)
-        print_row(&c->rows[k], to);
+    for (const comparison_row *row = c->rows; row < c->rows + c->row_count; row++) {
+        fprintf(to, "%-8s %s", change_name(row->change), key_of(row->of).text);
+        if (row->scope != IRON_SCOPES) {
+            fprintf(to, ", %s:", iron__scope_name(row->scope));
+            if (row->change == CHANGE_NEW)
+                fprintf(to, " %.4g ms of %zu", row->new.median, row->new.count);
+            else if (row->change == CHANGE_GONE)
+                fprintf(to, " was %.4g ms of %zu", row->old.median, row->old.count);
+            else
+                fprintf(to, " %.4g ms of %zu -> %.4g ms of %zu", row->old.median, row->old.count,
+                        row->new.median, row->new.count);
+            if (row->ratio > 0)
+                fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
+        }
+        if (row->reason[0])
+            fprintf(to, ": %s", row->reason);
+        fputc('\n', to);
+    }
     fprintf(to, "against %s:", c->path);
     for (int k = 0; k < CHANGES; k++)
         if (c->counts[k] > 0) {

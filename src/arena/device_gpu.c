@@ -274,20 +274,6 @@ static void fill_host(const measurement *b, char *memory, size_t bytes) {
                at_most(bytes - at, PIECE_BYTES));
 }
 
-static iron_status fill_device(measurement *b, iron_error *err) {
-    size_t bytes = b->data->bytes;
-
-    for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
-        iron__gpu_copy copy = {.from_host = b->numbers + lead_of(at / PIECE_BYTES),
-                               .to = b->data,
-                               .to_offset = at,
-                               .bytes = at_most(bytes - at, PIECE_BYTES)};
-
-        IRON_TRY(iron__gpu_copy_bytes(b->queue, &copy, err));
-    }
-    return iron__gpu_queue_wait(b->queue, err);
-}
-
 static iron_status put_kernel(measurement *b, const pass *p, iron_error *err) {
     return put_pass(&b->passes, b->queue, p->kind, p->shape, p->buffer, p->bytes / PASS_QUAD_BYTES,
                     b->done, err);
@@ -481,36 +467,31 @@ static size_t whole_granules(size_t bytes) {
     return (granules ? granules : 1) * GRANULE_BYTES;
 }
 
-static iron_status allocate_working_set(measurement *b, iron_error *err) {
-    const iron__gpu_info *info = &b->device->info;
-    size_t asked = (size_t)iron__ceiling_bytes(b->options->buffer_bytes);
-    size_t bytes = info->is_gpu ? GPU_BYTES : OTHER_BYTES, least = 4 * (size_t)info->cache_bytes;
-
-    bytes = at_most(bytes > least ? bytes : least, info->memory_bytes / 4);
-    if (asked)
-        bytes = least = asked;
-    bytes = whole_granules(bytes);
-    return allocate(b, IRON_GPU_MEMORY_DEVICE, bytes, least > LEAST_BYTES ? least : LEAST_BYTES,
-                    &b->data, err);
-}
-
 static iron_status set_up(measurement *b, size_t backend, uint32_t device, iron_error *err) {
     iron_cpu_info host = {.struct_size = sizeof host};
-    size_t bytes;
+    const iron__gpu_info *info;
+    size_t bytes, least, asked = (size_t)iron__ceiling_bytes(b->options->buffer_bytes);
 
     IRON_TRY(iron__gpu_device_open(backend, device, &b->device, err));
+    info = &b->device->info;
     IRON_TRY(iron__gpu_queue_create(b->device, &b->queue, err));
     IRON_TRY(pass_kernels_init(&b->passes, b->device, err));
     for (size_t k = 0; k < PASSES; k++) {
         IRON_TRY(iron__gpu_event_create(b->device, &b->begin[k], err));
         IRON_TRY(iron__gpu_event_create(b->device, &b->end[k], err));
     }
-    IRON_TRY(allocate_working_set(b, err));
+    bytes = info->is_gpu ? GPU_BYTES : OTHER_BYTES;
+    least = 4 * (size_t)info->cache_bytes;
+    bytes = at_most(bytes > least ? bytes : least, info->memory_bytes / 4);
+    if (asked)
+        bytes = least = asked;
+    IRON_TRY(allocate(b, IRON_GPU_MEMORY_DEVICE, whole_granules(bytes),
+                      least > LEAST_BYTES ? least : LEAST_BYTES, &b->data, err));
     IRON_TRY(iron_cpu_describe(&host, err));
     b->transfer_bytes = at_most(TRANSFER_BYTES, b->data->bytes);
     b->transfer_bytes = whole_granules(at_most(b->transfer_bytes, host.memory_bytes / 8));
     b->steps = 5; /* four between host and device, and the driver's copy */
-    for (size_t k = 0; pass_shape_for(&b->device->info, k); k++)
+    for (size_t k = 0; pass_shape_for(info, k); k++)
         b->steps += 3;
     bytes = at_most(PIECE_BYTES, b->data->bytes) + lead_of(b->data->bytes / PIECE_BYTES);
     b->numbers = malloc(bytes);
@@ -518,7 +499,15 @@ static iron_status set_up(measurement *b, size_t backend, uint32_t device, iron_
                  bytes);
     IRON_TRY(iron_generate(1, UINT64_C(1) << 32, 0, (uint32_t *)(void *)b->numbers,
                            bytes / sizeof(uint32_t), err));
-    return fill_device(b, err);
+    for (size_t at = 0; at < b->data->bytes; at += PIECE_BYTES) {
+        iron__gpu_copy copy = {.from_host = b->numbers + lead_of(at / PIECE_BYTES),
+                               .to = b->data,
+                               .to_offset = at,
+                               .bytes = at_most(b->data->bytes - at, PIECE_BYTES)};
+
+        IRON_TRY(iron__gpu_copy_bytes(b->queue, &copy, err));
+    }
+    return iron__gpu_queue_wait(b->queue, err);
 }
 
 static void tear_down(measurement *b) {
@@ -633,22 +622,6 @@ typedef struct gpu_setup {
 static iron_status flush_caches(gpu_setup *s, iron_error *err) {
     return put_pass(&s->passes, s->queues[0], PASS_READ, *pass_shape_for(&s->device->info, 0),
                     s->flush, s->flush->bytes / PASS_QUAD_BYTES, 0, err);
-}
-
-static iron_status fill_setup(gpu_setup *s, iron_error *err) {
-    size_t output_bytes = s->problem->output_bytes;
-
-    s->poison = malloc(output_bytes);
-    s->answer = malloc(output_bytes);
-    IRON_FAIL_IF(!s->poison || !s->answer, err, IRON_E_NOMEM,
-                 "out of memory for an output of %zu bytes", output_bytes);
-    memset(s->poison, 0xFF, output_bytes);
-    for (uint32_t k = 0; k < s->streams; k++) {
-        IRON_TRY(iron__gpu_queue_create(s->device, &s->queues[k], err));
-        IRON_TRY(iron__gpu_event_create(s->device, &s->joined[k], err));
-    }
-    IRON_TRY(iron__gpu_event_create(s->device, &s->begin, err));
-    return iron__gpu_event_create(s->device, &s->end, err);
 }
 
 /* Before the first pass is timed. */
@@ -934,9 +907,7 @@ static iron_status put_load(gpu_contender *c, iron_error *err) {
 }
 
 static iron_status put_derive(gpu_contender *c, iron_error *err) {
-    if (!c->row.gpu->derive)
-        return IRON_OK;
-    return c->row.gpu->derive(c->work, &c->data, main_queue(c), err);
+    return c->row.gpu->derive ? c->row.gpu->derive(c->work, &c->data, main_queue(c), err) : IRON_OK;
 }
 
 static iron_status put_run(gpu_contender *c, iron_error *err) {
@@ -977,35 +948,24 @@ static iron_status return_to_host(gpu_contender *c, iron_error *err) {
     return iron__gpu_queue_wait(main_queue(c), err);
 }
 
-/* A transfer or a whole run, by the host's clock. */
-static iron_status time_once(gpu_contender *c, iron__scope scope, double *ms, iron_error *err) {
-    uint64_t start;
-
-    IRON_TRY(return_to_host(c, err));
-    start = iron__clock_ns();
-    if (scope == IRON_SCOPE_TRANSFER)
-        IRON_TRY(put_load(c, err));
-    else
-        IRON_TRY(put_whole(c, err));
-    IRON_TRY(fetch(c, c->setup->answer, err));
-    *ms = (double)(iron__clock_ns() - start) * 1e-6;
-    return IRON_OK;
-}
-
 static iron_status time_passes(iron__race_contender *base, iron__scope scope, bool is_cold,
                                uint32_t passes, double *ms, iron_error *err) {
     gpu_contender *c = (gpu_contender *)base;
     gpu_setup *s = c->setup;
     uint64_t start;
 
-    if (scope != IRON_SCOPE_KERNEL)
-        return time_once(c, scope, ms, err);
+    if (scope != IRON_SCOPE_KERNEL) { /* a transfer or a whole run, by the host's clock */
+        IRON_TRY(return_to_host(c, err));
+        start = iron__clock_ns();
+        IRON_TRY(scope == IRON_SCOPE_TRANSFER ? put_load(c, err) : put_whole(c, err));
+        IRON_TRY(fetch(c, s->answer, err));
+        *ms = (double)(iron__clock_ns() - start) * 1e-6;
+        return IRON_OK;
+    }
     IRON_TRY(prepare_timing(s, err));
     IRON_TRY(is_cold ? flush_caches(s, err) : put_run(c, err));
-    if (s->has_event_times)
-        IRON_TRY(iron__gpu_event_record(s->queues[0], s->begin, err));
-    else
-        IRON_TRY(iron__gpu_queue_wait(s->queues[0], err));
+    IRON_TRY(s->has_event_times ? iron__gpu_event_record(s->queues[0], s->begin, err)
+                                : iron__gpu_queue_wait(s->queues[0], err));
     start = iron__clock_ns();
     for (uint32_t k = 0; k < passes; k++)
         IRON_TRY(put_run(c, err));
@@ -1021,24 +981,22 @@ static iron_status time_passes(iron__race_contender *base, iron__scope scope, bo
     return IRON_OK;
 }
 
-static iron_status poison(gpu_contender *c, iron_error *err) {
-    iron__gpu_copy copy = {.from_host = c->setup->poison,
-                           .to = c->data.output,
-                           .bytes = c->setup->problem->output_bytes};
-
-    if (c->row.gpu->spoil)
-        IRON_TRY(c->row.gpu->spoil(c->work, main_queue(c), err));
-    if (c->row.gpu->reset)
-        return c->row.gpu->reset(c->work, main_queue(c), err);
-    IRON_TRY(iron__gpu_copy_bytes(main_queue(c), &copy, err));
-    return iron__gpu_queue_wait(main_queue(c), err);
-}
-
 static iron_status compute_answer(gpu_contender *c, iron__scope scope, void *output,
                                   iron_error *err) {
     const input_buffers *b = &c->setup->memories[IRON_GPU_MEMORY_DEVICE];
+    const iron__gpu_launcher *gpu = c->row.gpu;
+    iron__gpu_copy poison = {.from_host = c->setup->poison,
+                             .to = c->data.output,
+                             .bytes = c->setup->problem->output_bytes};
 
-    IRON_TRY(poison(c, err));
+    if (gpu->spoil)
+        IRON_TRY(gpu->spoil(c->work, main_queue(c), err));
+    if (gpu->reset) {
+        IRON_TRY(gpu->reset(c->work, main_queue(c), err));
+    } else {
+        IRON_TRY(iron__gpu_copy_bytes(main_queue(c), &poison, err));
+        IRON_TRY(iron__gpu_queue_wait(main_queue(c), err));
+    }
     if (scope != IRON_SCOPE_END_TO_END) {
         IRON_TRY(put_run(c, err));
         return fetch(c, output, err);
@@ -1074,32 +1032,24 @@ static void close_contender(iron__race_contender *base) {
     free(c);
 }
 
-/* All contenders of a race use memory at the same time. */
-static iron_status check_memory(gpu_contender *c, iron_error *err) {
+/* Inputs, output, the contender's own memory, and what it derives; all of it is `prepare`. Kernels
+ * are loaded, and built where they must be, once before anything is timed. All contenders of a race
+ * use memory at the same time. */
+static iron_status prepare(gpu_contender *c, iron_error *err) {
+    const iron__gpu_launcher *gpu = c->row.gpu;
     gpu_setup *s = c->setup;
-    uint64_t most = s->device->info.memory_bytes, bytes = s->problem->output_bytes;
+    uint64_t most = s->device->info.memory_bytes, bytes = s->problem->output_bytes, start;
+    const input_buffers *inputs;
+    iron_status status;
 
-    if (c->row.gpu->device_bytes)
-        bytes += c->row.gpu->device_bytes(&c->row, &s->problem->c);
+    if (gpu->device_bytes)
+        bytes += gpu->device_bytes(&c->row, &s->problem->c);
     IRON_FAIL_IF(s->used_bytes + bytes > most - most / 8, err, IRON_E_NOMEM,
                  "too large for %s beside the others: needs %.1f GiB more, and %.1f of %.1f GiB "
                  "are in use; race it with fewer others",
                  s->device->info.name, (double)bytes / 0x1p30, (double)s->used_bytes / 0x1p30,
                  (double)most / 0x1p30);
     s->used_bytes += bytes;
-    return IRON_OK;
-}
-
-/* Inputs, output, the contender's own memory, and what it derives; all of it is `prepare`. Kernels
- * are loaded, and built where they must be, once before anything is timed. */
-static iron_status prepare(gpu_contender *c, iron_error *err) {
-    const iron__gpu_launcher *gpu = c->row.gpu;
-    gpu_setup *s = c->setup;
-    const input_buffers *inputs;
-    iron_status status;
-    uint64_t start;
-
-    IRON_TRY(check_memory(c, err));
     status = gpu->create(s->device, &c->row, s->problem, s->streams, &c->work, err);
     if (status == IRON_OK)
         gpu->destroy(c->work);
@@ -1187,9 +1137,11 @@ static void close_planned(iron__race_device *base) {
     free(base);
 }
 
+/* end_problem frees what this makes, also after a failure. */
 static iron_status begin_problem(iron__race_device *base, const iron__op_problem *problem,
                                  iron_error *err) {
     planned_gpu *g = (planned_gpu *)base;
+    gpu_setup *s = &g->setup;
     /* outputs: poison, an answer while it is timed, and one that is checked */
     uint64_t bytes = iron__problem_bytes(problem, 3), most = g->host_bytes;
 
@@ -1200,9 +1152,20 @@ static iron_status begin_problem(iron__race_device *base, const iron__op_problem
     if (!base->gpu)
         IRON_TRY(
             iron__gpu_device_open(g->planned->gpu_backend, g->planned->index, &base->gpu, err));
-    g->setup = (gpu_setup){
-        .device = base->gpu, .problem = problem, .streams = g->streams ? g->streams : 1};
-    return fill_setup(&g->setup, err); /* end_problem closes it, also after a failure */
+    *s = (gpu_setup){.device = base->gpu,
+                     .problem = problem,
+                     .streams = g->streams ? g->streams : 1,
+                     .poison = malloc(problem->output_bytes),
+                     .answer = malloc(problem->output_bytes)};
+    IRON_FAIL_IF(!s->poison || !s->answer, err, IRON_E_NOMEM,
+                 "out of memory for an output of %zu bytes", problem->output_bytes);
+    memset(s->poison, 0xFF, problem->output_bytes);
+    for (uint32_t k = 0; k < s->streams; k++) {
+        IRON_TRY(iron__gpu_queue_create(s->device, &s->queues[k], err));
+        IRON_TRY(iron__gpu_event_create(s->device, &s->joined[k], err));
+    }
+    IRON_TRY(iron__gpu_event_create(s->device, &s->begin, err));
+    return iron__gpu_event_create(s->device, &s->end, err);
 }
 
 /* A device that its driver marked as failed is opened again for the next problem. */

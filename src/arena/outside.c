@@ -1050,20 +1050,6 @@ static void fill_setup(outside_contender *c, const iron__op_problem *p, const ir
         2 * (iron__outside_input_bytes(s) + iron__outside_output_bytes(s)) + (UINT64_C(8) << 30);
 }
 
-/* Three sets of inputs, here and in shared memory, and their references, beside the problem that
- * the others race over. */
-static iron_status check_memory(const iron__race_plan *plan, const iron__op_problem *p,
-                                iron_error *err) {
-    uint64_t each = iron__problem_bytes(p, 0) * 2 + p->reference.bytes;
-    uint64_t bytes = each * (IRON_OUTSIDE_INPUT_SETS + 1);
-
-    IRON_FAIL_IF(plan->host_bytes && bytes / 7 > plan->host_bytes / 8, err, IRON_E_NOMEM,
-                 "three sets of inputs for the referee need %.1f GiB, and this machine has %.1f; "
-                 "use a smaller --size",
-                 (double)bytes / 0x1p30, (double)plan->host_bytes / 0x1p30);
-    return IRON_OK;
-}
-
 static iron_status open_process(outside_contender *c, const char *command, iron_error *err) {
     int pair[2] = {-1, -1};
     iron__outside_reply reply;
@@ -1109,9 +1095,14 @@ iron_status iron__outside_open(iron__referee *referee, const iron__race_plan *pl
     iron__defines d = iron__outside_defines(row->outside, &model->c);
     outside_contender *c;
     iron_status status;
+    uint64_t each = iron__problem_bytes(model, 0) * 2 + model->reference.bytes;
+    uint64_t bytes = each * (IRON_OUTSIDE_INPUT_SETS + 1);
 
     *out = NULL;
-    IRON_TRY(check_memory(plan, model, err));
+    IRON_FAIL_IF(plan->host_bytes && bytes / 7 > plan->host_bytes / 8, err, IRON_E_NOMEM,
+                 "three sets of inputs for the referee need %.1f GiB, and this machine has %.1f; "
+                 "use a smaller --size",
+                 (double)bytes / 0x1p30, (double)plan->host_bytes / 0x1p30);
     IRON_TRY(build(row->outside, &d, device->info.version, err));
     c = calloc(1, sizeof *c);
     if (!c)
@@ -1187,7 +1178,11 @@ void iron__outside_op_free(iron__op *op) {
     free(op);
 }
 
-static iron_status map_problem(op_process *w, iron__op_problem *p, iron_error *err) {
+static iron_status make_problem(op_process *w, iron__op_problem *p, iron_error *err) {
+    iron__outside_request q = {.task = IRON_OUTSIDE_GENERATE, .seed = p->c.seed};
+    iron__outside_reply reply;
+    iron_error why = {IRON_OK, 0, ""};
+    iron_status status;
     char *at;
     void *data;
 
@@ -1203,16 +1198,6 @@ static iron_status map_problem(op_process *w, iron__op_problem *p, iron_error *e
         at += iron__outside_round(p->inputs[k].bytes);
     }
     p->reference.data = at;
-    return IRON_OK;
-}
-
-static iron_status make_problem(op_process *w, iron__op_problem *p, iron_error *err) {
-    iron__outside_request q = {.task = IRON_OUTSIDE_GENERATE, .seed = p->c.seed};
-    iron__outside_reply reply;
-    iron_error why = {IRON_OK, 0, ""};
-    iron_status status;
-
-    IRON_TRY(map_problem(w, p, err));
     status = open_process(&w->child, w->command, &why);
     if (status == IRON_OK)
         status = ask(&w->child, &q, &reply, &why);

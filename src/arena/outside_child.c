@@ -235,23 +235,6 @@ static iron_status run_cpu(child *c, const iron__outside_request *q, double *ms,
     return IRON_OK;
 }
 
-/* Reads descriptor IRON_OUTSIDE_MODULE; zero-terminated. */
-static char *read_module(const iron__outside_setup *s) {
-    size_t bytes = s->module_bytes + s->text_bytes, done = 0;
-    char *data = calloc(1, bytes + 1);
-
-    while (data && done < bytes) {
-        ssize_t got = pread(IRON_OUTSIDE_MODULE, data + done, bytes - done, (off_t)done);
-
-        if (got <= 0) {
-            free(data);
-            return NULL;
-        }
-        done += (size_t)got;
-    }
-    return data;
-}
-
 static iron_status find_launches(child *c, const char *text, iron_error *err) {
     const iron__outside_setup *s = &c->setup;
     const iron__outside_names names = {
@@ -285,17 +268,27 @@ static iron_status find_launches(child *c, const char *text, iron_error *err) {
 
 static iron_status load_kernels(child *c, iron_error *err) {
     const iron__outside_setup *s = &c->setup;
-    char *module = read_module(s);
+    size_t bytes = s->module_bytes + s->text_bytes;
+    char *module = calloc(1, bytes + 1); /* zero-terminated */
     iron__gpu_image image = {.name = "contender", .source = module, .is_users = true};
-    iron_status status;
+    iron_status status = IRON_OK;
 
+    for (size_t done = 0; module && done < bytes && status == IRON_OK;) {
+        ssize_t got = pread(IRON_OUTSIDE_MODULE, module + done, bytes - done, (off_t)done);
+
+        if (got <= 0)
+            status = iron__no_memory(err, "a module");
+        done += got > 0 ? (size_t)got : 0;
+    }
     if (!module)
         return iron__no_memory(err, "a module");
     if (s->is_compiled) {
         image.machine_code = module;
         image.machine_code_end = module + s->module_bytes;
     }
-    status = iron__gpu_device_open(iron__gpu_backend_find(s->backend), s->device, &c->device, err);
+    if (status == IRON_OK)
+        status =
+            iron__gpu_device_open(iron__gpu_backend_find(s->backend), s->device, &c->device, err);
     if (status == IRON_OK)
         status = iron__gpu_program_load(c->device, &image, &c->program, err);
     if (status == IRON_OK)

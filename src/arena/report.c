@@ -89,15 +89,13 @@ static const char *op_note(const iron__op *op, iron_note note) {
 }
 
 const char *iron_arena_note(const char *op, iron_note note) {
-    const iron__op *o = iron__op_find(op);
-
-    return o ? op_note(o, note) : NULL;
+    return iron__op_find(op) ? op_note(iron__op_find(op), note) : NULL;
 }
 
 static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) {
     const iron__axis *of;
 
-    if (index >= op->axis_count || axis->struct_size != sizeof *axis)
+    if (!op || index >= op->axis_count || axis->struct_size != sizeof *axis)
         return false;
     of = &op->axes[index];
     axis->name = of->name;
@@ -111,9 +109,7 @@ static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) 
 }
 
 int iron_arena_axis_at(const char *op, size_t index, iron_arena_axis *axis) {
-    const iron__op *o = iron__op_find(op);
-
-    return o && op_axis_at(o, index, axis);
+    return op_axis_at(iron__op_find(op), index, axis);
 }
 
 static const struct {
@@ -126,7 +122,7 @@ static const struct {
 static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
     iron__contender row;
 
-    if (contender->struct_size != sizeof *contender || !iron__op_contender(op, index, &row))
+    if (!op || contender->struct_size != sizeof *contender || !iron__op_contender(op, index, &row))
         return false;
     contender->name = row.name;
     contender->idea = row.idea;
@@ -140,9 +136,7 @@ static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contend
 }
 
 int iron_arena_contender_at(const char *op, size_t index, iron_arena_contender *contender) {
-    const iron__op *o = iron__op_find(op);
-
-    return o && op_contender_at(o, index, contender);
+    return op_contender_at(iron__op_find(op), index, contender);
 }
 
 void iron_arena_sizes(const char *op, char *text, size_t size) {
@@ -208,60 +202,58 @@ static void put_elements(iron_json_writer *j, uint32_t elements) {
     iron_json_close(j, ']');
 }
 
-static void put_registry_op(iron_json_writer *j, const iron__op *op) {
+static void print_registry(const iron__report *report, FILE *to) {
+    iron_json_writer writer = {.to = to}, *j = &writer;
+    const iron__op *op;
     iron__contender row;
 
-    iron_json_open(j, NULL, '{');
-    put_texts(j, "name", op->name, "contract", op->contract, "why", op->why, "traffic", op->traffic,
-              "unless", op->unless, "used", op->used, "measured", iron__op_measured(op->name),
-              "bound", op->bound == IRON_BOUND_READ ? "read" : "copy", "usual_dtype",
-              iron__element_name(op->usual), NULL);
-    put_elements(j, op->elements);
-    iron_json_open(j, "baselines", '{');
-    put_texts(j, "cpu", op->baselines[0], "gpu", op->baselines[1], NULL);
-    iron_json_close(j, '}');
-    iron_json_open(j, "axes", '[');
-    for (const iron__axis *axis = op->axes; axis < op->axes + op->axis_count; axis++) {
-        iron_json_open(j, NULL, '{');
-        put_texts(j, "name", axis->name, "about", axis->about, NULL);
-        iron_json_open(j, "values", '[');
-        for (size_t k = 0; k < axis->count; k++)
-            if (axis->words)
-                iron_json_text(j, NULL, axis->words[k]);
-            else
-                iron_json_real(j, NULL, axis->numbers[k]);
-        iron_json_close(j, ']');
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-    iron_json_open(j, "contenders", '[');
-    for (size_t c = 0; iron__op_contender(op, c, &row); c++) {
-        iron_json_open(j, NULL, '{');
-        put_texts(j, "name", row.name, "idea", row.idea, "beats", row.beats, NULL);
-        iron_json_open(j, "backends", '[');
-        for (size_t k = 0; k < BACKENDS; k++)
-            if (row.backends & backends[k].bit)
-                iron_json_text(j, NULL, backends[k].name);
-        iron_json_close(j, ']');
-        put_elements(j, row.elements ? row.elements : op->elements);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
-}
-
-static void print_registry(const iron__report *report, FILE *to) {
-    iron_json_writer j = {.to = to};
-
     (void)report;
-    iron_json_open(&j, NULL, '{');
-    iron_json_text(&j, "schema", "iron.registry/1");
-    iron_json_open(&j, "ops", '[');
-    for (size_t k = 0; iron__op_at(k); k++)
-        put_registry_op(&j, iron__op_at(k));
-    iron_json_close(&j, ']');
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "schema", "iron.registry/1");
+    iron_json_open(j, "ops", '[');
+    for (size_t n = 0; (op = iron__op_at(n)); n++) {
+        iron_json_open(j, NULL, '{');
+        put_texts(j, "name", op->name, "contract", op->contract, "why", op->why, "traffic",
+                  op->traffic, "unless", op->unless, "used", op->used, "measured",
+                  iron__op_measured(op->name), "bound",
+                  op->bound == IRON_BOUND_READ ? "read" : "copy", "usual_dtype",
+                  iron__element_name(op->usual), NULL);
+        put_elements(j, op->elements);
+        iron_json_open(j, "baselines", '{');
+        put_texts(j, "cpu", op->baselines[0], "gpu", op->baselines[1], NULL);
+        iron_json_close(j, '}');
+        iron_json_open(j, "axes", '[');
+        for (const iron__axis *axis = op->axes; axis < op->axes + op->axis_count; axis++) {
+            iron_json_open(j, NULL, '{');
+            put_texts(j, "name", axis->name, "about", axis->about, NULL);
+            iron_json_open(j, "values", '[');
+            for (size_t k = 0; k < axis->count; k++)
+                if (axis->words)
+                    iron_json_text(j, NULL, axis->words[k]);
+                else
+                    iron_json_real(j, NULL, axis->numbers[k]);
+            iron_json_close(j, ']');
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        iron_json_open(j, "contenders", '[');
+        for (size_t c = 0; iron__op_contender(op, c, &row); c++) {
+            iron_json_open(j, NULL, '{');
+            put_texts(j, "name", row.name, "idea", row.idea, "beats", row.beats, NULL);
+            iron_json_open(j, "backends", '[');
+            for (size_t k = 0; k < BACKENDS; k++)
+                if (row.backends & backends[k].bit)
+                    iron_json_text(j, NULL, backends[k].name);
+            iron_json_close(j, ']');
+            put_elements(j, row.elements ? row.elements : op->elements);
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+    iron_json_close(j, '}');
+    iron_json_end(j);
 }
 
 iron_status iron_arena_registry(const char *path, iron_error *err) {
@@ -355,38 +347,13 @@ static void put_figures(iron_json_writer *j, const iron__report_scope *scope) {
     put_known(j, "speedup", scope->speedup);
 }
 
-/* Cold samples in place of the warm ones: both have the same useful bytes and the same ceiling. */
-static iron__report_scope cold_of(const iron__report_scope *scope) {
-    return (iron__report_scope){
-        .warm = scope->cold,
-        .samples = scope->cold_samples,
-        .gb_s = scope->cold_gb_s,
-        .percent_of_ceiling =
-            scope->gb_s > 0 ? scope->percent_of_ceiling * scope->cold_gb_s / scope->gb_s : 0};
-}
-
-static void put_scopes(iron_json_writer *j, const iron__report_row *row) {
-    iron_json_open(j, "scopes", '{');
-    for (iron__scope k = 0; k < IRON_SCOPES; k++) {
-        const iron__report_scope *scope = iron__row_scope(row, k);
-
-        if (!scope)
-            continue;
-        iron_json_open(j, iron__scope_name(k), '{');
-        put_figures(j, scope);
-        if (scope->cold.count > 0) {
-            iron__report_scope cold = cold_of(scope);
-
-            iron_json_open(j, "cold", '{');
-            put_figures(j, &cold);
-            iron_json_close(j, '}');
-        }
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, '}');
-}
-
+/* Facts about how a row was raced that do not apply are 0. */
 static void put_params(iron_json_writer *j, const iron__report_row *row) {
+    const struct {
+        const char *name;
+        uint32_t value;
+    } facts[] = {{"nodes", row->nodes}, {"streams", row->streams}, {"threads", row->threads}};
+
     iron_json_open(j, "params", '{');
     if (row->vocab)
         iron_json_number(j, "vocab", row->vocab);
@@ -398,23 +365,59 @@ static void put_params(iron_json_writer *j, const iron__report_row *row) {
         else
             iron_json_real(j, p->name, p->number);
     }
-    if (row->nodes)
-        iron_json_number(j, "nodes", row->nodes);
-    if (row->streams)
-        iron_json_number(j, "streams", row->streams);
-    if (row->threads)
-        iron_json_number(j, "threads", row->threads);
+    for (size_t k = 0; k < sizeof facts / sizeof facts[0]; k++)
+        if (facts[k].value)
+            iron_json_number(j, facts[k].name, facts[k].value);
     if (row->size_name[0])
         iron_json_text(j, "size_name", row->size_name);
     iron_json_close(j, '}');
 }
 
-static void put_kernels(iron_json_writer *j, const iron__kernels *kernels) {
+static void put_row(iron_json_writer *j, const iron__report_row *row) {
+    const iron__gpu_clocks *clocks = &row->energy.clocks;
     const iron__gpu_launch_record *kernel;
     bool is_prepare;
 
+    iron_json_open(j, NULL, '{');
+    put_texts(j, "op", row->op, "contender", row->contender, "backend", row->backend, "memory",
+              row->memory, "device", row->device, "size", row->size, "dtype", row->dtype, NULL);
+    put_params(j, row);
+    iron_json_bool(j, "peer", row->is_peer);
+    iron_json_number(j, "useful_bytes", row->useful_bytes);
+    iron_json_bool(j, "cache_resident", row->is_cache_resident);
+    put_texts(j, "status", iron__row_status_name(row->status), "reason", row->reason, NULL);
+    iron_json_bool(j, "verified", row->is_verified);
+    iron_json_text(j, "baseline", row->baseline);
+    put_known(j, "speedup", row->status == IRON_ROW_OK ? row->speedup : 0);
+    iron_json_open(j, "scopes", '{');
+    for (iron__scope k = 0; k < IRON_SCOPES; k++) {
+        const iron__report_scope *s = iron__row_scope(row, k);
+
+        if (!s)
+            continue;
+        iron_json_open(j, iron__scope_name(k), '{');
+        put_figures(j, s);
+        if (s->cold.count > 0) { /* the same useful bytes, and the same ceiling */
+            double share = s->gb_s > 0 ? s->percent_of_ceiling * s->cold_gb_s / s->gb_s : 0;
+
+            iron_json_open(j, "cold", '{');
+            put_figures(j, &(iron__report_scope){.warm = s->cold,
+                                                 .samples = s->cold_samples,
+                                                 .gb_s = s->cold_gb_s,
+                                                 .percent_of_ceiling = share});
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, '}');
+    iron_json_text(j, "idea", row->idea ? row->idea : "");
+    put_known(j, "rank", row->rank);
+    put_known(j, "operations", row->operations);
+    put_known(j, "passes", row->passes);
+    iron_json_bool(j, "outside", row->is_outside);
+    iron_json_bool(j, "above_ceiling", row->is_above_ceiling);
     iron_json_open(j, "kernels", '[');
-    for (size_t k = 0; (kernel = kernels_at(kernels, k, &is_prepare)); k++) {
+    for (size_t k = 0; (kernel = kernels_at(row->kernels, k, &is_prepare)); k++) {
         kernel_figures f = kernel_figures_of(kernel);
 
         iron_json_open(j, NULL, '{');
@@ -429,79 +432,34 @@ static void put_kernels(iron_json_writer *j, const iron__kernels *kernels) {
         iron_json_close(j, '}');
     }
     iron_json_close(j, ']');
-}
-
-static void put_energy(iron_json_writer *j, const iron__energy *e) {
-    const iron__gpu_clocks *c = &e->clocks;
-
-    if (e->source) {
+    if (row->energy.source) {
         iron_json_open(j, "energy", '{');
-        iron_json_real(j, "joules_per_gb", e->joules_per_gb);
-        iron_json_real(j, "watts", e->watts);
-        iron_json_text(j, "source", e->source);
+        iron_json_real(j, "joules_per_gb", row->energy.joules_per_gb);
+        iron_json_real(j, "watts", row->energy.watts);
+        iron_json_text(j, "source", row->energy.source);
         iron_json_close(j, '}');
     } else {
         iron_json_null(j, "energy");
     }
-    if (c->core_mhz || c->memory_mhz) {
+    if (clocks->core_mhz || clocks->memory_mhz) {
         iron_json_open(j, "clocks", '{');
-        put_known(j, "core_mhz", c->core_mhz);
-        put_known(j, "memory_mhz", c->memory_mhz);
-        put_known(j, "celsius", c->celsius);
-        iron_json_text(j, "reasons", c->reasons);
+        put_known(j, "core_mhz", clocks->core_mhz);
+        put_known(j, "memory_mhz", clocks->memory_mhz);
+        put_known(j, "celsius", clocks->celsius);
+        iron_json_text(j, "reasons", clocks->reasons);
         iron_json_close(j, '}');
     } else {
         iron_json_null(j, "clocks");
     }
-}
-
-static void put_row(iron_json_writer *j, const iron__report_row *row) {
-    iron_json_open(j, NULL, '{');
-    put_texts(j, "op", row->op, "contender", row->contender, "backend", row->backend, "memory",
-              row->memory, "device", row->device, "size", row->size, "dtype", row->dtype, NULL);
-    put_params(j, row);
-    iron_json_bool(j, "peer", row->is_peer);
-    iron_json_number(j, "useful_bytes", row->useful_bytes);
-    iron_json_bool(j, "cache_resident", row->is_cache_resident);
-    put_texts(j, "status", iron__row_status_name(row->status), "reason", row->reason, NULL);
-    iron_json_bool(j, "verified", row->is_verified);
-    iron_json_text(j, "baseline", row->baseline);
-    put_known(j, "speedup", row->status == IRON_ROW_OK ? row->speedup : 0);
-    put_scopes(j, row);
-    iron_json_text(j, "idea", row->idea ? row->idea : "");
-    put_known(j, "rank", row->rank);
-    put_known(j, "operations", row->operations);
-    put_known(j, "passes", row->passes);
-    iron_json_bool(j, "outside", row->is_outside);
-    iron_json_bool(j, "above_ceiling", row->is_above_ceiling);
-    put_kernels(j, row->kernels);
-    put_energy(j, &row->energy);
     iron_json_close(j, '}');
 }
 
-static void put_device(iron_json_writer *j, const iron__report_device *device) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "backend", device->backend);
-    iron_json_number(j, "index", device->index);
-    put_texts(j, "name", device->name, "driver", device->driver, NULL);
-    iron_json_number(j, "units", device->units);
-    iron_json_number(j, "memory_bytes", device->memory_bytes);
-    iron_json_number(j, "cache_bytes", device->cache_bytes);
-    iron_json_bool(j, "available", device->is_available);
-    iron_json_text(j, "reason", device->reason);
-    iron_json_open(j, "clocks", '{');
-    put_known(j, "min_mhz", device->clock_min);
-    put_known(j, "max_mhz", device->clock_max);
-    put_known(j, "memory_mhz", device->memory_clock);
-    iron_json_close(j, '}');
-    iron_json_text(j, "throttle", device->throttle);
-    put_known(j, "celsius", device->celsius);
-    iron_json_close(j, '}');
-}
-
-static void put_host(iron_json_writer *j, const iron__report *report) {
+static void put_document(const iron__report *report, iron_json_writer *j) {
     const iron__report_host *host = &report->host;
+    const iron__own_data *own = report->own;
 
+    iron_json_open(j, NULL, '{');
+    put_texts(j, "schema", "iron.arena/1", "iron", report->version, NULL);
     iron_json_open(j, "host", '{');
     put_texts(j, "name", host->name, "cpu", host->cpu, "features", host->features, NULL);
     iron_json_number(j, "threads", host->threads);
@@ -517,15 +475,27 @@ static void put_host(iron_json_writer *j, const iron__report *report) {
         iron_json_text(j, NULL, report->remarks[k]);
     iron_json_close(j, ']');
     iron_json_close(j, '}');
-}
-
-static void put_document(const iron__report *report, iron_json_writer *j) {
-    iron_json_open(j, NULL, '{');
-    put_texts(j, "schema", "iron.arena/1", "iron", report->version, NULL);
-    put_host(j, report);
     iron_json_open(j, "devices", '[');
-    for (size_t k = 0; k < report->device_count; k++)
-        put_device(j, &report->devices[k]);
+    for (const iron__report_device *d = report->devices; d < report->devices + report->device_count;
+         d++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "backend", d->backend);
+        iron_json_number(j, "index", d->index);
+        put_texts(j, "name", d->name, "driver", d->driver, NULL);
+        iron_json_number(j, "units", d->units);
+        iron_json_number(j, "memory_bytes", d->memory_bytes);
+        iron_json_number(j, "cache_bytes", d->cache_bytes);
+        iron_json_bool(j, "available", d->is_available);
+        iron_json_text(j, "reason", d->reason);
+        iron_json_open(j, "clocks", '{');
+        put_known(j, "min_mhz", d->clock_min);
+        put_known(j, "max_mhz", d->clock_max);
+        put_known(j, "memory_mhz", d->memory_clock);
+        iron_json_close(j, '}');
+        iron_json_text(j, "throttle", d->throttle);
+        put_known(j, "celsius", d->celsius);
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_open(j, "ceilings", '[');
     for (const iron__report_ceiling *c = report->ceilings;
@@ -545,12 +515,11 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
     for (size_t k = 0; k < report->row_count; k++)
         put_row(j, &report->rows[k]);
     iron_json_close(j, ']');
-    if (report->own) {
+    if (own) {
         iron_json_open(j, "data", '{');
-        put_texts(j, "file", report->own->file, "dtype",
-                  iron__element_name(report->own->data.element), NULL);
-        iron_json_number(j, "tokens", report->own->data.count);
-        iron_json_number(j, "file_tokens", report->own->total);
+        put_texts(j, "file", own->file, "dtype", iron__element_name(own->data.element), NULL);
+        iron_json_number(j, "tokens", own->data.count);
+        iron_json_number(j, "file_tokens", own->total);
         iron_json_close(j, '}');
     } else {
         iron_json_null(j, "data");
@@ -1012,23 +981,17 @@ static void put_blanks(const layout *l, int count) {
     fprintf(l->to, "%*s", count > 0 ? count : 0, "");
 }
 
-/* The name, cut in the middle where it is too long: its end (the memory) matters more. */
-static void put_name(const layout *l, const char *name) {
-    int columns_of_name = columns_of(name), cut = columns_of_name - l->name_width;
-    int keep = l->name_width / 2;
-
-    if (cut <= 0 || columns_of_name != (int)strlen(name))
-        fprintf(l->to, "%s", name);
-    else
-        fprintf(l->to, "%.*s~%s", keep, name, name + keep + cut + 1);
-    put_blanks(l, -cut);
-}
-
 static void put_cell(const layout *l, column_id k, const char *text) {
     int room = l->widths[k] - 1 - columns_of(text);
+    int columns_of_name = columns_of(text), cut = columns_of_name - l->name_width;
+    int keep = l->name_width / 2;
 
     if (k == COLUMN_NAME) {
-        put_name(l, text);
+        if (cut <= 0 || columns_of_name != (int)strlen(text))
+            fprintf(l->to, "%s", text);
+        else
+            fprintf(l->to, "%.*s~%s", keep, text, text + keep + cut + 1);
+        put_blanks(l, -cut);
         return;
     }
     if (k == COLUMN_RANK) {
@@ -1199,19 +1162,6 @@ static void put_skipped_for(const layout *l, const iron__report *report, size_t 
     fputc('\n', l->to);
 }
 
-static void put_skipped(const layout *l, const iron__report *report) {
-    bool is_first = true;
-
-    for (size_t k = 0; k < report->row_count; k++) {
-        if (report->rows[k].status != IRON_ROW_SKIPPED || is_repeated(report, k, false))
-            continue;
-        if (is_first)
-            fputs("\nskipped\n", l->to);
-        is_first = false;
-        put_skipped_for(l, report, k);
-    }
-}
-
 static void put_legend(const layout *l, const iron__report *report) {
     static const struct {
         column_id column;
@@ -1285,6 +1235,7 @@ static void put_rules(const layout *l, const iron__report *report) {
  * measured. */
 static void print_table(const iron__report *report, FILE *to, bool is_terminal, int width) {
     layout l = make_layout(report, to, is_terminal, width);
+    bool is_first = true;
 
     put_table_machine(&l, report);
     for (size_t k = 0; k < report->row_count;) {
@@ -1293,7 +1244,14 @@ static void print_table(const iron__report *report, FILE *to, bool is_terminal, 
         put_table_group(&l, report, k, end);
         k = end;
     }
-    put_skipped(&l, report);
+    for (size_t k = 0; k < report->row_count; k++) {
+        if (report->rows[k].status != IRON_ROW_SKIPPED || is_repeated(report, k, false))
+            continue;
+        if (is_first)
+            fputs("\nskipped\n", to);
+        is_first = false;
+        put_skipped_for(&l, report, k);
+    }
     /* ops that the race passed over; devices that are unavailable are above the tables */
     for (size_t k = 0; k < report->remark_count; k++)
         if (strncmp(report->remarks[k], "unavailable", strlen("unavailable")) != 0)
@@ -1383,18 +1341,6 @@ static void put_md_line(const layout *l, line of) {
     fputc('\n', l->to);
 }
 
-static void put_md_titles(const layout *l) {
-    fputs("\n|", l->to);
-    for (column_id k = 0; k < COLUMNS; k++)
-        if (l->is_shown[k])
-            fprintf(l->to, " %s |", table_columns[k].markdown);
-    fputs("\n|", l->to);
-    for (column_id k = 0; k < COLUMNS; k++)
-        if (l->is_shown[k])
-            fputs(k == COLUMN_NAME || k == COLUMN_SAMPLES ? "---|" : "---:|", l->to);
-    fputc('\n', l->to);
-}
-
 static void put_md_group(const layout *l, const iron__report *report, size_t first, size_t end) {
     const iron__report_row *rows = report->rows;
     FILE *to = l->to;
@@ -1402,7 +1348,15 @@ static void put_md_group(const layout *l, const iron__report *report, size_t fir
     fprintf(to, "\n## %s\n\n%s.\n", marked(group_title(&rows[first]).text).text,
             marked(group_facts(&rows[first]).text).text);
     if (rows[first].status == IRON_ROW_OK) {
-        put_md_titles(l);
+        fputs("\n|", to);
+        for (column_id k = 0; k < COLUMNS; k++)
+            if (l->is_shown[k])
+                fprintf(to, " %s |", table_columns[k].markdown);
+        fputs("\n|", to);
+        for (column_id k = 0; k < COLUMNS; k++)
+            if (l->is_shown[k])
+                fputs(k == COLUMN_NAME || k == COLUMN_SAMPLES ? "---|" : "---:|", to);
+        fputc('\n', to);
         for (size_t k = 0; k < report->ceiling_count; k++)
             if (group_has_ceiling(report, first, end, &report->ceilings[k]))
                 put_md_line(l, line_of_ceiling(&report->ceilings[k]));

@@ -1145,35 +1145,6 @@ static iron_status run_all(iron_arena *arena, iron_error *err) {
 #define IRON_BUILD_COMMIT "unknown"
 #endif
 
-static void fill_host(iron__report_host *host) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-    uint32_t features = iron__cpu_features();
-    time_t now = time(NULL);
-    struct utsname names;
-    struct tm utc;
-
-    *host = (iron__report_host){.threads = iron__cpu_threads(),
-                                .cache_bytes = iron__cpu_last_cache_bytes()};
-    iron__cpu_name(host->cpu, sizeof host->cpu);
-    snprintf(host->features, sizeof host->features, "%s%s%s",
-             features & IRON_CPU_NEON ? "neon " : "", features & IRON_CPU_AVX2 ? "avx2 " : "",
-             features & IRON_CPU_AVX512 ? "avx512 " : "");
-    if (host->features[0])
-        host->features[strlen(host->features) - 1] = '\0';
-    if (uname(&names) == 0) {
-        snprintf(host->name, sizeof host->name, "%.63s", names.nodename);
-        snprintf(host->kernel, sizeof host->kernel, "%.30s %.40s %.20s", names.sysname,
-                 names.release, names.machine);
-    }
-    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
-        host->memory_bytes = cpu.memory_bytes;
-    snprintf(host->compiler, sizeof host->compiler, "%s", IRON_BUILD_COMPILER);
-    snprintf(host->flags, sizeof host->flags, "%s", IRON_BUILD_FLAGS);
-    snprintf(host->commit, sizeof host->commit, "%s", IRON_BUILD_COMMIT);
-    if (gmtime_r(&now, &utc))
-        strftime(host->date, sizeof host->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-}
-
 static iron__report_scope scope_of(const iron__samples *warm, const iron__samples *cold,
                                    double bytes, double ceiling) {
     iron__report_scope s = {.is_measured = warm->count > 0};
@@ -1342,33 +1313,53 @@ static void rank_group(iron__report_row *rows, size_t count) {
         rows[k].rank = rows[k].status == IRON_ROW_OK ? ++rank : 0;
 }
 
-static void fill_devices(iron_arena *a) {
-    for (size_t k = 0; k < a->plan.device_count; k++) {
-        const iron__race_plan_device *d = &a->plan.devices[k];
-        iron__report_device *r = &a->report.devices[k];
-
-        snprintf(r->backend, sizeof r->backend, "%s", d->backend);
-        snprintf(r->name, sizeof r->name, "%s", d->info.name);
-        snprintf(r->driver, sizeof r->driver, "%s", d->info.driver);
-        snprintf(r->reason, sizeof r->reason, "%s", d->reason);
-        r->index = d->index;
-        r->units = d->is_cpu ? a->report.host.threads : d->info.units;
-        r->memory_bytes = d->is_cpu ? a->report.host.memory_bytes : d->info.memory_bytes;
-        r->cache_bytes = d->cache_bytes;
-        r->is_available = d->is_available;
-    }
-    a->report.device_count = a->plan.device_count;
-}
-
 /* Fills the report's rows and figures from the samples. */
 static void conclude(iron_arena *arena) {
     iron__report *r = &arena->report;
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+    uint32_t features = iron__cpu_features();
+    time_t now = time(NULL);
+    struct utsname names;
+    struct tm utc;
 
     snprintf(r->version, sizeof r->version, "%s", iron_version());
-    fill_host(&r->host);
+    r->host = (iron__report_host){.threads = iron__cpu_threads(),
+                                  .cache_bytes = iron__cpu_last_cache_bytes()};
+    iron__cpu_name(r->host.cpu, sizeof r->host.cpu);
+    snprintf(r->host.features, sizeof r->host.features, "%s%s%s",
+             features & IRON_CPU_NEON ? "neon " : "", features & IRON_CPU_AVX2 ? "avx2 " : "",
+             features & IRON_CPU_AVX512 ? "avx512 " : "");
+    if (r->host.features[0])
+        r->host.features[strlen(r->host.features) - 1] = '\0';
+    if (uname(&names) == 0) {
+        snprintf(r->host.name, sizeof r->host.name, "%.63s", names.nodename);
+        snprintf(r->host.kernel, sizeof r->host.kernel, "%.30s %.40s %.20s", names.sysname,
+                 names.release, names.machine);
+    }
+    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
+        r->host.memory_bytes = cpu.memory_bytes;
+    snprintf(r->host.compiler, sizeof r->host.compiler, "%s", IRON_BUILD_COMPILER);
+    snprintf(r->host.flags, sizeof r->host.flags, "%s", IRON_BUILD_FLAGS);
+    snprintf(r->host.commit, sizeof r->host.commit, "%s", IRON_BUILD_COMMIT);
+    if (gmtime_r(&now, &utc))
+        strftime(r->host.date, sizeof r->host.date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     if (arena->options.threads)
         r->host.threads = arena->options.threads;
-    fill_devices(arena);
+    for (size_t k = 0; k < arena->plan.device_count; k++) {
+        const iron__race_plan_device *d = &arena->plan.devices[k];
+        iron__report_device *to = &arena->report.devices[k];
+
+        snprintf(to->backend, sizeof to->backend, "%s", d->backend);
+        snprintf(to->name, sizeof to->name, "%s", d->info.name);
+        snprintf(to->driver, sizeof to->driver, "%s", d->info.driver);
+        snprintf(to->reason, sizeof to->reason, "%s", d->reason);
+        to->index = d->index;
+        to->units = d->is_cpu ? arena->report.host.threads : d->info.units;
+        to->memory_bytes = d->is_cpu ? arena->report.host.memory_bytes : d->info.memory_bytes;
+        to->cache_bytes = d->cache_bytes;
+        to->is_available = d->is_available;
+    }
+    arena->report.device_count = arena->plan.device_count;
     r->row_count = arena->plan.row_count;
     for (size_t k = 0; k < r->row_count; k++) {
         const iron__op *op = arena->plan.cases[arena->plan.rows[k].case_index].c.op;

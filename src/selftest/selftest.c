@@ -751,28 +751,6 @@ static void store_token(unsigned char *tokens, iron_dtype dtype, size_t index, u
     memcpy(tokens + index * width, &value, width); /* little-endian: the low bytes come first */
 }
 
-/* Tokens of a shape at the right place in memory for them, and activations: negative, zero, huge,
- * as small as allowed, and such that products fall between points. */
-static void fill_shape(const shape *s, size_t count, unsigned char *tokens, float *activations,
-                       uint32_t points[IRON_LATTICE_MAX]) {
-    static const float values[] = {-1.0f, 0.0f,      3e38f,     -3e38f,   0x1p-96f,
-                                   0.5f,  -65535.5f, 7.000001f, 1e-6f,    -1e-6f,
-                                   1.0f,  -0x1p-96f, 511.25f,   -0.3333f, 1e9f};
-    size_t width = iron_dtype_bytes(s->dtype); /* tokens have at most 32 bits */
-    uint64_t largest = (UINT64_C(1) << (s->dtype == I32 ? 31 : 8 * SMALLER(width, 4))) - 1;
-    uint64_t limit = s->kind == IN_VOCAB ? SMALLER(s->vocab, largest + 1) : largest + 1;
-
-    for (size_t k = 0; k < count; k++)
-        store_token(tokens, s->dtype, k,
-                    s->kind == ONES ? largest
-                                    : iron__mix64(s->vocab + (k + 1) * IRON_GOLDEN_GAMMA) % limit);
-    for (uint64_t j = 0; j < s->nodes; j++)
-        activations[j] = values[j % COUNT(values)];
-    for (uint32_t k = 0; k < IRON_LATTICE_MAX - 1; k++) /* at growing distances */
-        points[k] = s->lattice == 1 ? k + 1 : 1 + k + 16 * k * k;
-    points[IRON_LATTICE_MAX - 1] = IRON_LATTICE_POINT_MAX;
-}
-
 /* Tokens in device memory; the shape's lead is where they begin in the buffer. */
 typedef struct plan {
     const char *what;
@@ -857,11 +835,24 @@ static iron_status run_shape(check *c, const shape *s, const plan *p, iron_confi
     iron_config on_cpu;
     unsigned char *tokens;
     float *activations;
+    static const float values[] = {-1.0f, 0.0f,      3e38f,     -3e38f,   0x1p-96f,
+                                   0.5f,  -65535.5f, 7.000001f, 1e-6f,    -1e-6f,
+                                   1.0f,  -0x1p-96f, 511.25f,   -0.3333f, 1e9f};
+    uint64_t largest = (UINT64_C(1) << (s->dtype == I32 ? 31 : 8 * SMALLER(width, 4))) - 1;
+    uint64_t limit = s->kind == IN_VOCAB ? SMALLER(s->vocab, largest + 1) : largest + 1;
 
     IRON_TRY(allocate(c, (words + (size_t)s->nodes) * sizeof(uint32_t)));
     tokens = (unsigned char *)c->memory + s->lead * width;
     activations = (float *)c->memory + words;
-    fill_shape(s, count, tokens, activations, points);
+    for (size_t k = 0; k < count; k++)
+        store_token(tokens, s->dtype, k,
+                    s->kind == ONES ? largest
+                                    : iron__mix64(s->vocab + (k + 1) * IRON_GOLDEN_GAMMA) % limit);
+    for (uint64_t j = 0; j < s->nodes; j++)
+        activations[j] = values[j % COUNT(values)];
+    for (uint32_t k = 0; k < IRON_LATTICE_MAX - 1; k++) /* at growing distances */
+        points[k] = s->lattice == 1 ? k + 1 : 1 + k + 16 * k * k;
+    points[IRON_LATTICE_MAX - 1] = IRON_LATTICE_POINT_MAX;
     config.nodes = s->nodes;
     config.vocab = s->vocab;
     config.batch = s->batch;
