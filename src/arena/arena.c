@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * arena.c: opens an arena, which makes the plan of a race; lists its rows; closes it. In reading
- * order: parameters, peers, the plan, the arena. The other functions of iron_arena.h are in run.c,
- * report.c, compare.c and device_*.c.
+ * order: parameters, peers, the plan, the user's tokens, the arena. The other functions of
+ * iron_arena.h are in run.c, report.c, compare.c and device_*.c.
  *
  * Parameters of a case are compared as they are written: a report on disk has nine digits, and a
  * new race must match it.
@@ -37,8 +37,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #if IRON_WITH_PEERS
 #include <dlfcn.h>
@@ -69,9 +67,7 @@ bool iron__params_are_same(const iron__params *a, const iron__params *b) {
 iron__params_line iron__params_text(const iron__params *params, bool is_axis) {
     iron__params_line line = {""};
 
-    for (size_t k = 0; k < params->count; k++) {
-        const iron__param *p = &params->list[k];
-
+    for (const iron__param *p = params->list; p < params->list + params->count; p++) {
         if (p->is_axis == is_axis)
             iron__append(line.text, sizeof line.text, "%s%s %s", line.text[0] ? ", " : "", p->name,
                          iron__param_text(p).text);
@@ -944,33 +940,6 @@ static bool next_candidate(const planner *p, const iron__race_plan_device *d, ca
     return false;
 }
 
-/* When all rows are there: skips those whose runs take too long for their case's share of the
- * time. */
-static void skip_slow_rows(planner *p) {
-    double race = p->o->seconds > 0 ? p->o->seconds : IRON_SECONDS_DEFAULT;
-    double shares = RUNS_PER_CASE * (double)p->plan->case_count;
-    uint32_t threads = p->o->threads ? p->o->threads : iron__cpu_threads();
-
-    for (size_t k = 0; k < p->plan->row_count; k++) {
-        iron__race_plan_row *row = &p->plan->rows[k];
-        const iron__race_plan_device *d = &p->plan->devices[row->device_index];
-        const iron__contender *c = &row->contender;
-        double one;
-        char about[32];
-
-        if (row->reason[0] || !c->seconds)
-            continue;
-        one =
-            c->seconds(c, &p->plan->cases[row->case_index].c, d->is_cpu ? NULL : &d->info, threads);
-        if (one <= race / shares)
-            continue;
-        snprintf(about, sizeof about, one < 10 ? "%.2g" : "%.0f", one);
-        snprintf(row->reason, sizeof row->reason,
-                 "one run would take about %s s; use a smaller --size, or --time %.0f or more",
-                 about, one * shares + 0.5);
-    }
-}
-
 /* Does any glob choose something of the current op on that device? */
 static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
     candidates c = {.contender = 0};
@@ -999,27 +968,6 @@ static uint32_t elements_for(const planner *p, const chosen_size *size) {
     if (p->o->data)
         return p->op->elements & own ? own : IRON_BIT(IRON_U32);
     return p->op->elements & (p->elements ? p->elements : wanted);
-}
-
-/* The default size depends on the caches of the devices that take part. */
-static void set_default_size(const planner *p, chosen_size *size) {
-    uint64_t cache = 0;
-    bool has_gpu = false;
-    uint32_t elements = elements_for(p, size);
-    iron__element element = p->op->usual;
-
-    if (elements && !(elements & IRON_BIT(element)))
-        element = (iron__element)__builtin_ctz(elements);
-
-    for (size_t k = 0; k < p->plan->device_count; k++) {
-        const iron__race_plan_device *d = &p->plan->devices[k];
-
-        if (!d->is_available || !chooses_device(p, d))
-            continue;
-        has_gpu = has_gpu || d->info.is_gpu;
-        cache = d->cache_bytes > cache ? d->cache_bytes : cache;
-    }
-    iron__op_usual_size(p->op, cache, has_gpu, element, &size->rows, &size->cols);
 }
 
 /* The value index of the last axis in combination number *index, which becomes that of the axes
@@ -1163,8 +1111,25 @@ static iron_status add_cases(planner *p, iron_error *err) {
         IRON_TRY(parse_sizes(p->op, p->o->sizes, sizes, &count, err));
     else if (p->o->data)
         sizes[0] = (chosen_size){.rows = p->plan->own.data.count, .cols = 1};
-    else
-        set_default_size(p, &sizes[0]);
+    else {
+        uint64_t cache = 0;
+        bool has_gpu = false;
+        uint32_t elements = elements_for(p, &sizes[0]);
+        iron__element element = p->op->usual;
+
+        if (elements && !(elements & IRON_BIT(element)))
+            element = (iron__element)__builtin_ctz(elements);
+
+        for (size_t k = 0; k < p->plan->device_count; k++) {
+            const iron__race_plan_device *d = &p->plan->devices[k];
+
+            if (!d->is_available || !chooses_device(p, d))
+                continue;
+            has_gpu = has_gpu || d->info.is_gpu;
+            cache = d->cache_bytes > cache ? d->cache_bytes : cache;
+        }
+        iron__op_usual_size(p->op, cache, has_gpu, element, &sizes[0].rows, &sizes[0].cols);
+    }
     for (size_t k = 0; k < count; k++) {
         uint32_t elements = elements_for(p, &sizes[k]);
 
@@ -1219,6 +1184,56 @@ static iron_status refuse_cases(planner *p, iron_error *err) {
               o->dtype ? o->dtype : "", types);
 }
 
+#define BYTES_PER_TOKEN 8u /* here, and in a problem, which has a copy in its own type */
+#define VOCAB_USUAL     50257u
+#define VOCAB_MAX       (UINT64_C(1) << 31)
+
+/* Reads the first `wanted` tokens of the user's (0: as many as fit, with their copy, into half of
+ * the machine's memory): once, since the vocabulary is a part of every case. With a vocab all must be below it,
+ * without one (0) it is found. IRON_E_ARG. */
+static iron_status own_data_read(iron__own_data *own, const iron_arena_data *from, uint64_t wanted,
+                                 uint32_t vocab, uint64_t host_bytes, iron_error *err) {
+    iron__op_data *d = &own->data;
+    uint64_t most = host_bytes ? host_bytes / 2 / BYTES_PER_TOKEN : UINT64_MAX, least = 0, at = 0;
+    const char *slash;
+
+    IRON_FAIL_IF(from->struct_size != sizeof *from, err, IRON_E_ARG,
+                 "an arena's data have %u bytes, which is another version", from->struct_size);
+    d->element = iron__element_find(from->dtype);
+    slash = strrchr(from->file, '/');
+    snprintf(d->name, sizeof d->name, "%s", slash && slash[1] ? slash + 1 : from->file);
+    for (char *c = d->name; *c; c++)
+        if ((unsigned char)*c <= ' ' || strchr("/,=\"'", *c))
+            *c = '_'; /* it must be one word */
+    snprintf(own->file, sizeof own->file, "%s", from->file);
+    own->total = from->tokens;
+    IRON_FAIL_IF(from->tokens == 0, err, IRON_E_ARG, "%.180s has no tokens to race over",
+                 own->file);
+    if (most > from->tokens)
+        most = from->tokens;
+    IRON_FAIL_IF(wanted > most, err, IRON_E_ARG,
+                 "--size %" PRIu64 " is more than the %" PRIu64 " tokens of %.120s%s", wanted, most,
+                 own->file, most < from->tokens ? " that fit into memory" : "");
+    d->count = wanted ? wanted : most;
+    own->bytes = (size_t)d->count * sizeof *d->tokens;
+    own->tokens = iron__allocate_large(own->bytes, err);
+    if (!own->tokens)
+        return IRON_E_NOMEM;
+    d->tokens = own->tokens;
+    IRON_TRY(from->read(from->context, own->tokens, (size_t)d->count, err));
+    for (uint64_t k = 0; k < d->count; k++) /* every id must be below the vocabulary */
+        if (d->tokens[k] >= least) {
+            least = d->tokens[k] + UINT64_C(1);
+            at = k;
+        }
+    IRON_FAIL_IF(least > (vocab ? vocab : VOCAB_MAX), err, IRON_E_ARG,
+                 "%.100s: token %" PRIu64 " at position %" PRIu64 " is not below %s%" PRIu64,
+                 own->file, least - 1, at, vocab ? "--vocab " : "the largest vocabulary, ",
+                 vocab ? vocab : VOCAB_MAX);
+    own->vocab = vocab ? vocab : (uint32_t)(least > VOCAB_USUAL ? least : VOCAB_USUAL);
+    return IRON_OK;
+}
+
 /* Reads the user's tokens, as many as the sizes need. */
 static iron_status read_data(planner *p, iron_error *err) {
     const iron_arena_options *o = p->o;
@@ -1237,7 +1252,7 @@ static iron_status read_data(planner *p, iron_error *err) {
         for (size_t s = 0; s < count && chooses_op(p); s++)
             wanted = sizes[s].rows > wanted ? sizes[s].rows : wanted;
     }
-    return iron__own_data_read(&p->plan->own, o->data, wanted, o->vocab, p->plan->host_bytes, err);
+    return own_data_read(&p->plan->own, o->data, wanted, o->vocab, p->plan->host_bytes, err);
 }
 
 /* Can the current op race over the user's tokens? If not, a remark says why, or it is added to
@@ -1332,41 +1347,6 @@ static iron_status add_ops(planner *p, iron_error *err) {
     return IRON_OK;
 }
 
-/* How many values "NAME=V,..." has; each is a number of digits, letters and dots, so that it needs
- * no quotes anywhere. IRON_E_ARG. */
-static iron_status check_define(const char *text, size_t *values, iron_error *err) {
-    size_t length = strcspn(text, "=");
-    const char *list = text + length + 1;
-    char value[WORD_ROOM];
-
-    *values = 0;
-    IRON_FAIL_IF(length == 0 || length >= sizeof((iron__define *)NULL)->name || !text[length] ||
-                     strspn(text, IRON_OUTSIDE_NAME) != length || strcspn(text, "-") < length,
-                 err, IRON_E_ARG, "--define '%.60s' is not NAME=VALUE,...", text);
-    while (next_word(&list, value)) {
-        IRON_FAIL_IF(!value[0] || value[strspn(value, IRON_OUTSIDE_NAME ".+")], err, IRON_E_ARG,
-                     "--define '%.60s': '%.30s' is not a number or name", text, value);
-        (*values)++;
-    }
-    return IRON_OK;
-}
-
-/* Sets value number `index` of "NAME=V,..." in the contender, and names it after it. */
-static void set_define(iron__outside *o, const char *text, size_t index) {
-    iron__define *d = &o->defines.list[o->defines.count];
-    size_t length = strcspn(text, "=");
-    const char *list = text + length + 1;
-    char value[WORD_ROOM] = "";
-
-    for (size_t k = 0; k <= index && next_word(&list, value); k++)
-        ;
-    snprintf(d->name, sizeof d->name, "%.*s", (int)length, text);
-    snprintf(d->value, sizeof d->value, "%s", value);
-    iron__append(o->name, sizeof o->name, "%s%s=%s", o->defines.count ? "," : ".", d->name,
-                 d->value);
-    o->defines.count++;
-}
-
 #define OUTSIDE_MAX 256u
 
 /* Reads the contenders from outside, one for each combination of what they are compiled with. */
@@ -1393,7 +1373,21 @@ static iron_status add_outside(const iron_arena_options *o, iron__race_plan *pla
     IRON_FAIL_IF(o->define_count > 0 && o->contender_count == 0, err, IRON_E_ARG,
                  "--define is for a --contender");
     for (size_t k = 0; k < o->define_count; k++) {
-        IRON_TRY(check_define(o->defines[k], &counts[k], err));
+        size_t length = strcspn(o->defines[k], "=");
+        const char *list = o->defines[k] + length + 1;
+        char value[WORD_ROOM];
+
+        counts[k] = 0;
+        IRON_FAIL_IF(length == 0 || length >= sizeof((iron__define *)NULL)->name ||
+                         !o->defines[k][length] ||
+                         strspn(o->defines[k], IRON_OUTSIDE_NAME) != length ||
+                         strcspn(o->defines[k], "-") < length,
+                     err, IRON_E_ARG, "--define '%.60s' is not NAME=VALUE,...", o->defines[k]);
+        while (next_word(&list, value)) {
+            IRON_FAIL_IF(!value[0] || value[strspn(value, IRON_OUTSIDE_NAME ".+")], err, IRON_E_ARG,
+                         "--define '%.60s': '%.30s' is not a number or name", o->defines[k], value);
+            counts[k]++;
+        }
         combinations *= counts[k];
     }
     IRON_FAIL_IF(o->contender_count * combinations > OUTSIDE_MAX || combinations > OUTSIDE_MAX, err,
@@ -1413,7 +1407,18 @@ static iron_status add_outside(const iron_arena_options *o, iron__race_plan *pla
             continue;
         }
         for (size_t d = 0; d < o->define_count; d++) {
-            set_define(to, o->defines[d], at % counts[d]);
+            iron__define *define = &to->defines.list[to->defines.count];
+            size_t length = strcspn(o->defines[d], "=");
+            const char *list = o->defines[d] + length + 1;
+            char value[WORD_ROOM] = "";
+
+            for (size_t n = 0; n <= at % counts[d] && next_word(&list, value); n++)
+                ;
+            snprintf(define->name, sizeof define->name, "%.*s", (int)length, o->defines[d]);
+            snprintf(define->value, sizeof define->value, "%s", value);
+            iron__append(to->name, sizeof to->name, "%s%s=%s", to->defines.count ? "," : ".",
+                         define->name, define->value);
+            to->defines.count++;
             at /= counts[d];
         }
         IRON_TRY(iron__outside_resolve(to, (const iron__op *const *)plan->own_ops,
@@ -1433,6 +1438,8 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     iron_cpu_info cpu = {.struct_size = sizeof cpu};
     iron__race_plan *plan = p->plan;
     iron__gpu_devices wanted;
+    double race = p->o->seconds > 0 ? p->o->seconds : IRON_SECONDS_DEFAULT, shares;
+    uint32_t threads = p->o->threads ? p->o->threads : iron__cpu_threads();
 
     IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
     IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
@@ -1449,7 +1456,25 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
         plan->host_bytes = cpu.memory_bytes;
     IRON_TRY(add_ops(p, err));
-    skip_slow_rows(p);
+    shares = RUNS_PER_CASE * (double)plan->case_count;
+    /* rows whose runs take too long for their case's share of the time are skipped */
+    for (size_t k = 0; k < plan->row_count; k++) {
+        iron__race_plan_row *row = &plan->rows[k];
+        const iron__race_plan_device *d = &plan->devices[row->device_index];
+        const iron__contender *c = &row->contender;
+        double one;
+        char about[32];
+
+        if (row->reason[0] || !c->seconds)
+            continue;
+        one = c->seconds(c, &plan->cases[row->case_index].c, d->is_cpu ? NULL : &d->info, threads);
+        if (one <= race / shares)
+            continue;
+        snprintf(about, sizeof about, one < 10 ? "%.2g" : "%.0f", one);
+        snprintf(row->reason, sizeof row->reason,
+                 "one run would take about %s s; use a smaller --size, or --time %.0f or more",
+                 about, one * shares + 0.5);
+    }
     for (size_t k = 0; k < plan->device_count; k++)
         if (!plan->devices[k].is_available)
             add_remark(plan, "unavailable", plan->devices[k].backend, plan->devices[k].reason);

@@ -32,8 +32,6 @@
 #include "core/hash.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>

@@ -26,11 +26,6 @@
 #include "core/array.h"
 #include "core/fail.h"
 #include "core/files.h"
-#include "core/json.h"
-#include "core/memory.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define SCHEMA "iron.arena/1"
 
@@ -391,9 +386,7 @@ static bool is_same_or_unknown(uint64_t then, uint32_t now) {
 }
 
 static old_row *find_old(old_report *old, const iron__report_row *now) {
-    for (size_t k = 0; k < old->row_count; k++) {
-        old_row *row = &old->rows[k];
-
+    for (old_row *row = old->rows; row < old->rows + old->row_count; row++) {
         if (!row->is_matched && iron__rows_are_grouped(&row->row, now) &&
             strcmp(row->row.contender, now->contender) == 0 &&
             strcmp(row->row.backend, now->backend) == 0 &&
@@ -410,8 +403,7 @@ static old_row *find_old(old_report *old, const iron__report_row *now) {
 static iron_status compare_rows(comparison *out, const iron__report *now, iron_error *err) {
     const old_row *end = out->old.rows + out->old.row_count;
 
-    for (size_t k = 0; k < now->row_count; k++) {
-        const iron__report_row *row = &now->rows[k];
+    for (const iron__report_row *row = now->rows; row < now->rows + now->row_count; row++) {
         old_row *then = find_old(&out->old, row);
 
         if (then)

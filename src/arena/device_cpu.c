@@ -15,8 +15,6 @@
 #include "core/fail.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define PIECE_BYTES ((size_t)1 << 20)
 

@@ -40,8 +40,6 @@
 #include "core/fail.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define PASSES     9u
 #define WARM_UP_NS 100000000u
@@ -349,18 +347,17 @@ static iron_status measure_shapes(measurement *b, pass *p, const char *what, iro
 }
 
 static iron_status measure_memory(measurement *b, iron_error *err) {
-    size_t bytes = b->data->bytes;
     pass read = {.enqueue = put_kernel,
                  .kind = PASS_READ,
                  .shape = *pass_shape_for(&b->device->info, 0),
                  .buffer = b->data,
-                 .bytes = bytes,
+                 .bytes = b->data->bytes,
                  .counted = 1};
     pass copy = read, write = read;
     uint64_t start = iron__clock_ns();
 
     copy.kind = PASS_COPY;
-    copy.bytes = bytes / 2;
+    copy.bytes = b->data->bytes / 2;
     copy.counted = 2;
     write.kind = PASS_WRITE;
     do { /* an idle card takes a while to reach its full clock */
@@ -371,7 +368,8 @@ static iron_status measure_memory(measurement *b, iron_error *err) {
     b->best = read.shape;
     IRON_TRY(measure_shapes(b, &copy, "copy", err));
     IRON_TRY(check_reading(b, &read, 0, err)); /* two equal halves */
-    return measure_shapes(b, &write, "write", err);
+    IRON_TRY(measure_shapes(b, &write, "write", err));
+    return IRON_OK;
 }
 
 static iron_status put_transfer(measurement *b, const pass *p, iron_error *err) {
@@ -666,26 +664,6 @@ static void destroy_inputs(input_buffers *b) {
     *b = (input_buffers){.ms = 0};
 }
 
-/* Takes a struct of zeros, too. */
-static void gpu_setup_close(gpu_setup *s) {
-    if (s->device) {
-        wait_for_all(s);
-        for (size_t k = 0; k < MEMORIES; k++)
-            destroy_inputs(&s->memories[k]);
-        iron__gpu_buffer_destroy(s->flush);
-        pass_kernels_deinit(&s->passes);
-        iron__gpu_event_destroy(s->device, s->begin);
-        iron__gpu_event_destroy(s->device, s->end);
-        for (uint32_t k = 0; k < s->streams; k++) {
-            iron__gpu_event_destroy(s->device, s->joined[k]);
-            iron__gpu_queue_destroy(s->queues[k]);
-        }
-    }
-    free(s->poison);
-    free(s->answer);
-    *s = (gpu_setup){.device = NULL};
-}
-
 /* Copies the inputs to device memory, or writes them where the host sees the buffer: pages that had
  * moved come back. */
 static iron_status write_inputs(gpu_setup *s, iron__gpu_memory memory, iron_error *err) {
@@ -827,15 +805,9 @@ static iron__gpu_queue *main_queue(const gpu_contender *c) { return c->setup->qu
 
 /* The memory that kernels read. */
 static iron__gpu_memory memory_of(iron__gpu_strategy strategy) {
-    switch (strategy) {
-    case IRON_GPU_UVM:
-    case IRON_GPU_UVM_PREFETCH:
-        return IRON_GPU_MEMORY_MANAGED;
-    case IRON_GPU_ZERO_COPY:
-        return IRON_GPU_MEMORY_MAPPED;
-    default:
-        return IRON_GPU_MEMORY_DEVICE;
-    }
+    return strategy == IRON_GPU_UVM || strategy == IRON_GPU_UVM_PREFETCH ? IRON_GPU_MEMORY_MANAGED
+           : strategy == IRON_GPU_ZERO_COPY                              ? IRON_GPU_MEMORY_MAPPED
+                                                                         : IRON_GPU_MEMORY_DEVICE;
 }
 
 static bool is_copied(const gpu_contender *c) {
@@ -1170,7 +1142,24 @@ static iron_status begin_problem(iron__race_device *base, const iron__op_problem
 
 /* A device that its driver marked as failed is opened again for the next problem. */
 static void end_problem(iron__race_device *base) {
-    gpu_setup_close(&((planned_gpu *)base)->setup);
+    gpu_setup *s = &((planned_gpu *)base)->setup;
+
+    if (s->device) {
+        wait_for_all(s);
+        for (size_t k = 0; k < MEMORIES; k++)
+            destroy_inputs(&s->memories[k]);
+        iron__gpu_buffer_destroy(s->flush);
+        pass_kernels_deinit(&s->passes);
+        iron__gpu_event_destroy(s->device, s->begin);
+        iron__gpu_event_destroy(s->device, s->end);
+        for (uint32_t k = 0; k < s->streams; k++) {
+            iron__gpu_event_destroy(s->device, s->joined[k]);
+            iron__gpu_queue_destroy(s->queues[k]);
+        }
+    }
+    free(s->poison);
+    free(s->answer);
+    *s = (gpu_setup){.device = NULL};
     if (base->gpu && base->gpu->failure.status != IRON_OK) {
         iron__gpu_device_close(base->gpu);
         base->gpu = NULL;

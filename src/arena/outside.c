@@ -210,8 +210,7 @@ iron__defines iron__outside_defines(const iron__outside *o, const iron__case *c)
                                                        : 2]);
     if (c->vocab)
         define(&d, "VOCAB", iron__param_number(c->vocab).text);
-    for (size_t k = 0; k < params.count; k++) {
-        const iron__param *p = &params.list[k];
+    for (const iron__param *p = params.list; p < params.list + params.count; p++) {
         char name[sizeof p->name];
 
         for (size_t at = 0; at < sizeof name; at++)
@@ -255,12 +254,6 @@ static const char *program(const char *variable, const char *usual) {
     return named && named[0] ? named : usual;
 }
 
-static const char *nvcc(void) {
-    static const char beside[] = "/usr/local/cuda/bin/nvcc";
-
-    return program("NVCC", access(beside, X_OK) == 0 ? beside : "nvcc");
-}
-
 /* The command line that makes `output` of the file; `room` holds its words. */
 static size_t compiler_words(const iron__outside *o, const iron__defines *d, const char *folder,
                              const char *output, uint32_t version, char room[WORDS_MAX][256],
@@ -279,17 +272,19 @@ static size_t compiler_words(const iron__outside *o, const iron__defines *d, con
 #endif
         "-I"
     };
+    static const char beside[] = "/usr/local/cuda/bin/nvcc";
     static const char *const for_cuda[] = {"-cubin", "-std=c++17", "-O3", "-fmad=false"};
     bool is_nvcc = o->on == IRON_ON_CUDA;
     size_t count = 0, printed = 0;
     char flags[200] = "", *rest = NULL;
 
-    words[count++] = is_nvcc ? nvcc() : program("CC", "cc");
-    for (size_t k = 0; is_nvcc && k < sizeof for_cuda / sizeof for_cuda[0]; k++)
-        words[count++] = for_cuda[k];
+    words[count++] = is_nvcc ? program("NVCC", access(beside, X_OK) == 0 ? beside : "nvcc")
+                             : program("CC", "cc");
     for (size_t k = 0; !is_nvcc && k < sizeof for_c / sizeof for_c[0]; k++)
         words[count++] = for_c[k];
     if (is_nvcc) {
+        for (size_t k = 0; k < sizeof for_cuda / sizeof for_cuda[0]; k++)
+            words[count++] = for_cuda[k];
         snprintf(room[printed], 256, "-arch=sm_%u", version / 10);
         words[count++] = room[printed++];
     } else {
@@ -558,11 +553,8 @@ typedef struct outside_contender {
 #define RUN_SECONDS  10.0
 
 /* Fails with the verdict. */
-static iron_status accuse(outside_contender *c, iron__row_status verdict, iron_error *err,
-                          const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static iron_status accuse(outside_contender *c, iron__row_status verdict, iron_error *err,
-                          const char *format, ...) {
+static iron_status __attribute__((format(printf, 4, 5)))
+accuse(outside_contender *c, iron__row_status verdict, iron_error *err, const char *format, ...) {
     char text[200];
     va_list list;
 
@@ -1015,24 +1007,21 @@ static void close_contender(iron__race_contender *base) {
 /* So many outputs of a sample as fit into this many bytes, at least one for each input. */
 #define SLOTS_BYTES ((size_t)256 << 20)
 
-static uint32_t slots_for(size_t output_bytes) {
-    size_t fit = SLOTS_BYTES / iron__outside_round(output_bytes ? output_bytes : 1);
-
-    return (uint32_t)(fit < IRON_OUTSIDE_INPUT_SETS ? IRON_OUTSIDE_INPUT_SETS
-                      : fit > IRON_OUTSIDE_SLOTS    ? IRON_OUTSIDE_SLOTS
-                                                    : fit);
-}
-
 static void fill_setup(outside_contender *c, const iron__op_problem *p, const iron__defines *d,
                        uint32_t threads) {
     iron_peer_case pc = iron__peer_case(p, NULL, threads);
+    size_t fit = SLOTS_BYTES / iron__outside_round(p->output_bytes ? p->output_bytes : 1);
     iron__outside_setup *s = &c->setup;
 
     *s = (iron__outside_setup){.is_cpu = true,
                                .is_op = c->outside->is_op,
                                .threads = threads,
                                .vocab = p->c.vocab,
-                               .slots = c->outside->is_op ? 1 : slots_for(p->output_bytes),
+                               .slots = (uint32_t)(c->outside->is_op ? 1
+                                                   : fit < IRON_OUTSIDE_INPUT_SETS
+                                                       ? IRON_OUTSIDE_INPUT_SETS
+                                                   : fit > IRON_OUTSIDE_SLOTS ? IRON_OUTSIDE_SLOTS
+                                                                              : fit),
                                .rows = p->c.rows,
                                .cols = p->c.cols,
                                .output_bytes = p->output_bytes,

@@ -358,8 +358,7 @@ static iron_status launch_all(child *c, uint32_t set, uint32_t slot, iron_error 
         args[count++] = IRON_GPU_BUFFER(c->scratch);
     args[count++] = IRON_GPU_VALUE(s->rows);
     args[count++] = IRON_GPU_VALUE(s->cols);
-    for (size_t k = 0; k < c->launch_count; k++) {
-        const kernel_launch *l = &c->launches[k];
+    for (const kernel_launch *l = c->launches; l < c->launches + c->launch_count; l++) {
         const iron__gpu_launch launch = {.kernel = l->kernel,
                                          .groups = {l->groups},
                                          .threads = {l->threads},

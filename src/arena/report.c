@@ -26,9 +26,8 @@
 #include "core/fail.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
 typedef void report_printer(const iron__report *report, FILE *to);
 
@@ -309,12 +308,9 @@ static const char *stop_name(iron__stop stop) {
     return names[stop];
 }
 
-/* 0 means unknown. */
+/* 0 means unknown; what is not finite becomes null. */
 static void put_known(iron_json_writer *j, const char *name, double value) {
-    if (value > 0)
-        iron_json_real(j, name, value);
-    else
-        iron_json_null(j, name);
+    iron_json_real(j, name, value > 0 ? value : NAN);
 }
 
 /* The figures of the warm samples. */
@@ -326,10 +322,7 @@ static void put_figures(iron_json_writer *j, const iron__report_scope *scope) {
     iron_json_real(j, "mean_ms", times->mean);
     iron_json_real(j, "min_ms", times->min);
     iron_json_real(j, "p95_ms", times->p95);
-    if (times->count > 1)
-        iron_json_real(j, "noise_percent", times->noise_percent);
-    else
-        iron_json_null(j, "noise_percent");
+    iron_json_real(j, "noise_percent", times->count > 1 ? times->noise_percent : NAN);
     put_known(j, "gb_s", scope->gb_s);
     put_known(j, "percent_of_ceiling", scope->percent_of_ceiling);
     iron_json_open(j, "samples", '[');
@@ -781,11 +774,13 @@ typedef struct layout {
 
 typedef enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_YELLOW } colour;
 
+static const iron__report_scope no_scope;
+
 /* The figures of one line, of a row or of a ceiling. */
 typedef struct line {
     short_text name;
     const iron__report_row *row;                   /* NULL: a ceiling */
-    const iron__report_scope *scopes[IRON_SCOPES]; /* NULL where one does not apply */
+    const iron__report_scope *scopes[IRON_SCOPES]; /* no_scope where one does not apply */
 } line;
 
 /* Titles and least widths, with the blank before each; titles in Markdown, where there are no
@@ -816,10 +811,6 @@ static const struct {
     [COLUMN_OCCUPANCY] = {"occ", 4, "occupancy"},
 };
 
-static short_text milliseconds(const iron__report_scope *scope) {
-    return figure(scope ? scope->warm.median : 0);
-}
-
 /* A bar in eighths of a character; more than 100 % (thanks to a cache) ends at the edge. */
 static short_text bar(double percent) {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -841,7 +832,6 @@ static short_text spread_text(const iron__statistics *times) {
 /* What a line has in a column; "" if nothing. */
 static short_text cell(const line *of, column_id column) {
     const iron__report_scope *s = of->scopes[IRON_SCOPE_KERNEL];
-    double percent = s && s->percent_of_ceiling > 0 ? s->percent_of_ceiling : 0;
     double speedup = of->row ? of->row->speedup : 0;
     kernel_figures kernel;
     double used;
@@ -858,33 +848,33 @@ static short_text cell(const line *of, column_id column) {
     case COLUMN_NAME:
         return of->name;
     case COLUMN_KERNEL:
-        return milliseconds(s);
+        return figure(s->warm.median);
     case COLUMN_RATE:
-        return figure(s ? s->gb_s : 0);
+        return figure(s->gb_s);
     case COLUMN_BAR:
-        return bar(percent);
+        return bar(s->percent_of_ceiling);
     case COLUMN_PERCENT:
-        return figure_of(percent, 1, "");
+        return figure_of(s->percent_of_ceiling, 1, "");
     case COLUMN_COLD:
-        return figure(s ? s->cold_gb_s : 0);
+        return figure(s->cold_gb_s);
     case COLUMN_END_TO_END:
-        return milliseconds(of->scopes[IRON_SCOPE_END_TO_END]);
+        return figure(of->scopes[IRON_SCOPE_END_TO_END]->warm.median);
     case COLUMN_TRANSFER:
-        return milliseconds(of->scopes[IRON_SCOPE_TRANSFER]);
+        return figure(of->scopes[IRON_SCOPE_TRANSFER]->warm.median);
     case COLUMN_PREPARE:
-        return milliseconds(of->scopes[IRON_SCOPE_PREPARE]);
+        return figure(of->scopes[IRON_SCOPE_PREPARE]->warm.median);
     case COLUMN_SPEEDUP:
         return figure_of(speedup, speedup < 10 ? 2 : speedup < 100 ? 1 : 0, "x");
     case COLUMN_NOISE:
-        if (s && s->warm.count > 1) /* 0 is a figure, too */
+        if (s->warm.count > 1) /* 0 is a figure, too */
             w = text_of("%.*f%%", s->warm.noise_percent < 10 ? 1 : 0, s->warm.noise_percent);
         return w;
     case COLUMN_SPREAD:
-        return s ? spread_text(&s->warm) : w;
+        return spread_text(&s->warm);
     case COLUMN_SAMPLES: /* "40p": forty samples, stopped by precision */
-        if (s && s->warm.count > 0)
+        if (s->warm.count > 0)
             w = text_of("%zu%.1s", s->warm.count, s->samples ? stop_name(s->samples->stop) : "");
-        if (s && s->samples && s->samples->dropped > 0)
+        if (s->samples && s->samples->dropped > 0)
             iron__append(w.text, sizeof w.text, "-%u", s->samples->dropped);
         return w;
     case COLUMN_ENERGY:
@@ -913,7 +903,7 @@ static line line_of_row(const iron__report_row *row) {
     line of = {.name = row_name(row), .row = row};
 
     for (iron__scope k = 0; k < IRON_SCOPES; k++)
-        of.scopes[k] = iron__row_scope(row, k);
+        of.scopes[k] = iron__row_scope(row, k) ? iron__row_scope(row, k) : &no_scope;
     return of;
 }
 
@@ -922,7 +912,7 @@ static line line_of_ceiling(const iron__report_ceiling *ceiling) {
                               ceiling->name);
 
     return (line){.name = plain(name.text, ""),
-                  .scopes = {[IRON_SCOPE_KERNEL] = &ceiling->figures}};
+                  .scopes = {&no_scope, &ceiling->figures, &no_scope, &no_scope}};
 }
 
 /* Widens the columns for the line, and shows those that it fills. */
@@ -1056,43 +1046,6 @@ static short_text band_text(const iron__report_ceiling *c) {
                    c->peak_gb_s > 0 ? "; datasheet " : "", figure(c->peak_gb_s).text);
 }
 
-static void put_table_machine(const layout *l, const iron__report *report) {
-    const iron__report_host *host = &report->host;
-    short_text w =
-        text_of("iron %s on %s: %s, %u threads, %s; %s", report->version, host->name, host->cpu,
-                host->threads, bytes_text(host->memory_bytes).text, host->date);
-
-    put_sentence(l, w.text);
-    for (size_t k = 0; k < report->device_count; k++)
-        put_sentence(l, device_text(&report->devices[k]).text);
-    if (report->own)
-        put_sentence(l, data_text(report->own).text);
-    /* "cpu ceiling read: 58.1 to 64.8 GB/s in 9 measurements (512-bit, ...)" */
-    for (const iron__report_ceiling *c = report->ceilings;
-         c < report->ceilings + report->ceiling_count; c++) {
-        w = text_of("%s%s ceiling %s: %s (%s)", c->backend, device_number(c->device), c->name,
-                    band_text(c).text, c->shape);
-        if (c->measurements > 1 || c->peak_gb_s > 0)
-            put_sentence(l, w.text);
-    }
-}
-
-/* A row without figures: name, status, reason. */
-static void put_verdict(const layout *l, const iron__report_row *row) {
-    static const char *const words[IRON_ROW_STATUSES] = {[IRON_ROW_WRONG] = "WRONG:",
-                                                         [IRON_ROW_IMPLAUSIBLE] = "IMPLAUSIBLE:",
-                                                         [IRON_ROW_FAILED] = "FAILED:"};
-    int at = 4;
-
-    fputs("   !", l->to);
-    set_colour(l, row->status == IRON_ROW_FAILED ? COLOUR_YELLOW : COLOUR_RED);
-    put_text(l, row_name(row).text, 5, &at);
-    put_text(l, words[row->status], 5, &at);
-    put_text(l, plain(row->reason, "").text, 7, &at);
-    set_colour(l, COLOUR_NONE);
-    fputc('\n', l->to);
-}
-
 /* A group without a line is not shown: its rows were all skipped. */
 static void put_table_group(const layout *l, const iron__report *report, size_t first, size_t end) {
     const iron__report_row *rows = report->rows;
@@ -1122,8 +1075,21 @@ static void put_table_group(const layout *l, const iron__report *report, size_t 
     for (size_t k = first; k < end; k++) {
         if (rows[k].status == IRON_ROW_OK)
             put_line(l, line_of_row(&rows[k]));
-        else if (rows[k].status != IRON_ROW_SKIPPED)
-            put_verdict(l, &rows[k]);
+        else if (rows[k].status != IRON_ROW_SKIPPED) {
+            static const char *const words[IRON_ROW_STATUSES] = {[IRON_ROW_WRONG] = "WRONG:",
+                                                                 [IRON_ROW_IMPLAUSIBLE] =
+                                                                     "IMPLAUSIBLE:",
+                                                                 [IRON_ROW_FAILED] = "FAILED:"};
+            int column = 4;
+
+            fputs("   !", l->to);
+            set_colour(l, rows[k].status == IRON_ROW_FAILED ? COLOUR_YELLOW : COLOUR_RED);
+            put_text(l, row_name(&rows[k]).text, 5, &column);
+            put_text(l, words[rows[k].status], 5, &column);
+            put_text(l, plain(rows[k].reason, "").text, 7, &column);
+            set_colour(l, COLOUR_NONE);
+            fputc('\n', l->to);
+        }
     }
 }
 
@@ -1202,32 +1168,6 @@ static void put_legend(const layout *l, const iron__report *report) {
     fputc('\n', l->to);
 }
 
-/* How sampling ended, what was dropped, how long it all took. */
-static void put_rules(const layout *l, const iron__report *report) {
-    uint32_t ends[IRON_STOP_RUNS + 1] = {0}, dropped = 0, raced = 0;
-    short_text w;
-    int at = 0;
-
-    for (size_t k = 0; k < report->row_count; k++) {
-        const iron__report_scope *kernel = iron__row_scope(&report->rows[k], IRON_SCOPE_KERNEL);
-
-        raced += report->rows[k].status == IRON_ROW_OK;
-        if (kernel && kernel->samples) {
-            ends[kernel->samples->stop]++;
-            dropped += kernel->samples->dropped;
-        }
-    }
-    snprintf(
-        w.text, sizeof w.text,
-        "%u of %zu rows raced, interleaved, verified before and after, in %.1f s: %.1f for "
-        "ceilings, %.1f for answers and samples (--time is for these), the rest for data; medians; "
-        "sampling stopped by precision %u, time %u, runs %u times; %u samples dropped (throttled).",
-        raced, report->row_count, report->seconds, report->ceiling_seconds, report->race_seconds,
-        ends[IRON_STOP_PRECISION], ends[IRON_STOP_TIME], ends[IRON_STOP_RUNS], dropped);
-    put_text(l, w.text, 0, &at);
-    fputc('\n', l->to);
-}
-
 /* First the machine; then one table per op, size, element type and parameters: the ceilings of the
  * devices, as rows in the same columns, and the contenders, best first. Wrong and failed rows
  * follow with their reasons, in colour. Skipped rows come once at the end, one line per reason,
@@ -1236,8 +1176,27 @@ static void put_rules(const layout *l, const iron__report *report) {
 static void print_table(const iron__report *report, FILE *to, bool is_terminal, int width) {
     layout l = make_layout(report, to, is_terminal, width);
     bool is_first = true;
+    const iron__report_host *host = &report->host;
+    short_text w =
+        text_of("iron %s on %s: %s, %u threads, %s; %s", report->version, host->name, host->cpu,
+                host->threads, bytes_text(host->memory_bytes).text, host->date);
+    uint32_t ends[IRON_STOP_RUNS + 1] = {0}, dropped = 0, raced = 0;
+    short_text rules;
+    int at = 0;
 
-    put_table_machine(&l, report);
+    put_sentence(&l, w.text);
+    for (size_t k = 0; k < report->device_count; k++)
+        put_sentence(&l, device_text(&report->devices[k]).text);
+    if (report->own)
+        put_sentence(&l, data_text(report->own).text);
+    /* "cpu ceiling read: 58.1 to 64.8 GB/s in 9 measurements (512-bit, ...)" */
+    for (const iron__report_ceiling *c = report->ceilings;
+         c < report->ceilings + report->ceiling_count; c++) {
+        w = text_of("%s%s ceiling %s: %s (%s)", c->backend, device_number(c->device), c->name,
+                    band_text(c).text, c->shape);
+        if (c->measurements > 1 || c->peak_gb_s > 0)
+            put_sentence(&l, w.text);
+    }
     for (size_t k = 0; k < report->row_count;) {
         size_t end = iron__report_group_end(report, k);
 
@@ -1257,7 +1216,24 @@ static void print_table(const iron__report *report, FILE *to, bool is_terminal, 
         if (strncmp(report->remarks[k], "unavailable", strlen("unavailable")) != 0)
             put_sentence(&l, report->remarks[k]);
     put_legend(&l, report);
-    put_rules(&l, report);
+    for (size_t k = 0; k < report->row_count; k++) {
+        const iron__report_scope *kernel = iron__row_scope(&report->rows[k], IRON_SCOPE_KERNEL);
+
+        raced += report->rows[k].status == IRON_ROW_OK;
+        if (kernel && kernel->samples) {
+            ends[kernel->samples->stop]++;
+            dropped += kernel->samples->dropped;
+        }
+    }
+    snprintf(
+        rules.text, sizeof rules.text,
+        "%u of %zu rows raced, interleaved, verified before and after, in %.1f s: %.1f for "
+        "ceilings, %.1f for answers and samples (--time is for these), the rest for data; medians; "
+        "sampling stopped by precision %u, time %u, runs %u times; %u samples dropped (throttled).",
+        raced, report->row_count, report->seconds, report->ceiling_seconds, report->race_seconds,
+        ends[IRON_STOP_PRECISION], ends[IRON_STOP_TIME], ends[IRON_STOP_RUNS], dropped);
+    put_text(&l, rules.text, 0, &at);
+    fputc('\n', to);
 }
 
 /* Markdown: tables as GitHub draws them. Names and reasons are text, whatever they contain: the
@@ -1310,12 +1286,11 @@ static short_text md_cell(const line *of, column_id column) {
                        : row && row->is_above_ceiling ? " (above the ceiling)"
                                                       : "");
     case COLUMN_PERCENT:
-        return figure_of(s ? s->percent_of_ceiling : 0, 1, " %");
+        return figure_of(s->percent_of_ceiling, 1, " %");
     case COLUMN_SPEEDUP:
         return figure_of(row ? row->speedup : 0, 2, "×");
     case COLUMN_SAMPLES:
-        return text_of("%zu, %s", s ? s->warm.count : 0,
-                       s && s->samples ? stop_name(s->samples->stop) : "");
+        return text_of("%zu, %s", s->warm.count, s->samples ? stop_name(s->samples->stop) : "");
     case COLUMN_SPREAD:
         return marked(cell(of, column).text);
     case COLUMN_NOISE:
@@ -1546,7 +1521,6 @@ static void csv_record(csv *c, const param_names *all, const iron__report_row *r
 
 static void print_csv(const iron__report *report, FILE *to) {
     static const iron__report_row no_row;
-    static const iron__report_scope no_scope;
     param_names all = param_names_of(report);
     csv c = {.to = to, .has_names = true};
 

@@ -63,9 +63,6 @@
 #include "core/hash.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -239,39 +236,6 @@ static void skip_late(iron__race_row *row, double asked) {
          "the rows before it took more than --time %g; use more, or race fewer rows", asked);
 }
 
-/* The last rows first: ops list their contenders from the simplest to the fastest, and if the time
- * is too short for all, it is better spent on the fast ones. */
-static iron_status verify_before(race *r, iron_error *err) {
-    static const char *const whens[] = {"", "the second time, "};
-
-    for (size_t k = 0; k < r->row_count; k++) {
-        iron__race_row *row = &r->rows[r->row_count - 1 - k];
-
-        IRON_TRY(show_race_part(r, PROGRESS_VERIFIED * (double)k / (double)r->row_count, err));
-        if (is_in(row) && r->rules->seconds_over > 0 &&
-            r->answers_ms > 1000 * r->rules->seconds_over)
-            skip_late(row, r->rules->seconds_asked);
-        verify(r, row, whens, 2);
-    }
-    return IRON_OK;
-}
-
-static iron_status verify_after(race *r, iron_error *err) {
-    static const char *const when = "after timing, ";
-
-    for (size_t k = 0; k < r->row_count; k++) {
-        iron__race_row *row = &r->rows[k];
-        double part = (double)(k + 1) / (double)r->row_count;
-
-        verify(r, row, &when, 1);
-        row->is_verified =
-            is_in(row) && row->check &&
-            (has_scope(row, IRON_SCOPE_KERNEL) || has_scope(row, IRON_SCOPE_END_TO_END));
-        IRON_TRY(show_race_part(r, PROGRESS_SAMPLED + (1 - PROGRESS_SAMPLED) * part, err));
-    }
-    return IRON_OK;
-}
-
 static bool is_running(const series *s) { return !s->is_over && is_in(s->row); }
 
 /* Calls the contender and counts what it cost. False: the row is out. */
@@ -344,8 +308,7 @@ static uint32_t runs_of(const race_rules *rules) {
 static iron_status show_sampling_progress(race *r, iron_error *err) {
     double share = share_ms(r), sum = 0;
 
-    for (size_t k = 0; k < r->series_count; k++) {
-        const series *s = &r->all[k];
+    for (const series *s = r->all; s < r->all + r->series_count; s++) {
         double part = 1;
 
         if (is_running(s) && r->rules->runs)
@@ -436,9 +399,7 @@ static iron_status run_round(race *r, size_t count, iron_error *err) {
     spent = r->answers_ms;
     for (size_t k = 0; k < r->series_count; k++)
         spent += r->all[k].spent_ms;
-    for (size_t k = 0; k < count; k++) {
-        series *s = &r->all[k];
-
+    for (series *s = r->all; s < r->all + count; s++) {
         if (is_running(s))
             s->samples->stop =
                 why_stop(s, r->rules, is_throttled, share, spent >= 1000 * r->rules->seconds);
@@ -476,9 +437,7 @@ static iron_status take_samples(race *r, iron_error *err) {
     for (size_t k = 0; k < r->row_count; k++)
         if (is_in(&r->rows[k]))
             IRON_TRY(add_row(r, &r->rows[k], err));
-    for (size_t k = 0; k < r->series_count; k++) {
-        series *s = &r->all[k];
-
+    for (series *s = r->all; s < r->all + r->series_count; s++) {
         if (is_running(s))
             calibrate(s);
         s->is_over = s->is_cold && s->row->kernel_ms >= LONG_PASS_MS; /* after the kernel's own */
@@ -492,8 +451,22 @@ static iron_status take_samples(race *r, iron_error *err) {
     return IRON_OK;
 }
 
-/* Row after row: a counter does not tell apart what takes turns. */
-static iron_status measure_energy(race *r, iron_error *err) {
+static iron_status run_stages(race *r, iron_error *err) {
+    static const char *const before[] = {"", "the second time, "}, *const after = "after timing, ";
+
+    /* The last rows first: ops list their contenders from the simplest to the fastest, and if the
+     * time is too short for all, it is better spent on the fast ones. */
+    for (size_t k = 0; k < r->row_count; k++) {
+        iron__race_row *row = &r->rows[r->row_count - 1 - k];
+
+        IRON_TRY(show_race_part(r, PROGRESS_VERIFIED * (double)k / (double)r->row_count, err));
+        if (is_in(row) && r->rules->seconds_over > 0 &&
+            r->answers_ms > 1000 * r->rules->seconds_over)
+            skip_late(row, r->rules->seconds_asked);
+        verify(r, row, before, 2);
+    }
+    IRON_TRY(take_samples(r, err));
+    /* row after row: a counter of energy does not tell apart what takes turns */
     for (iron__race_row *row = r->rows; r->rules->meter && row < r->rows + r->row_count; row++) {
         const iron__samples *warm = &row->warm[IRON_SCOPE_KERNEL];
         uint64_t start = iron__clock_ns();
@@ -510,6 +483,16 @@ static iron_status measure_energy(race *r, iron_error *err) {
         if (r->rules->spent)
             *r->rules->spent += (double)(iron__clock_ns() - start) * 1e-9;
         IRON_TRY(show_race_part(r, PROGRESS_SAMPLED, err));
+    }
+    for (size_t k = 0; k < r->row_count; k++) {
+        iron__race_row *row = &r->rows[k];
+        double part = (double)(k + 1) / (double)r->row_count;
+
+        verify(r, row, &after, 1);
+        row->is_verified =
+            is_in(row) && row->check &&
+            (has_scope(row, IRON_SCOPE_KERNEL) || has_scope(row, IRON_SCOPE_END_TO_END));
+        IRON_TRY(show_race_part(r, PROGRESS_SAMPLED + (1 - PROGRESS_SAMPLED) * part, err));
     }
     return IRON_OK;
 }
@@ -543,13 +526,7 @@ static iron_status run_race(iron__race_row *rows, size_t count, const race_rules
                        count, output_bytes);
         goto done;
     }
-    status = verify_before(&r, err);
-    if (status == IRON_OK)
-        status = take_samples(&r, err);
-    if (status == IRON_OK)
-        status = measure_energy(&r, err);
-    if (status == IRON_OK)
-        status = verify_after(&r, err);
+    status = run_stages(&r, err);
     for (size_t k = 0; rules->spent && k < r.series_count; k++)
         *rules->spent += r.all[k].spent_ms / 1000;
     if (rules->spent)
@@ -624,35 +601,30 @@ typedef struct ceiling_target {
 
 /* Datasheet bandwidths in GB/s of the memories of GPUs whose names contain a text; the first one
  * that does counts. */
-static double peak_of(const char *device) {
-    static const struct {
-        const char *name;
-        double gb_s;
-    } peaks[] = {{"B200", 8000},
-                 {"GH200 480GB", 4000},
-                 {"H200", 4800},
-                 {"H100 PCIe", 2000},
-                 {"H100 NVL", 3900},
-                 {"H100", 3350},
-                 {"A100-SXM4-80GB", 2039},
-                 {"A100 80GB PCIe", 1935},
-                 {"A100", 1555},
-                 {"L40S", 864},
-                 {"L40", 864},
-                 {"NVIDIA L4", 300},
-                 {"A10G", 600},
-                 {"A10", 600},
-                 {"V100", 900},
-                 {"Tesla T4", 320},
-                 {"RTX 5090", 1792},
-                 {"RTX 4090", 1008},
-                 {"RTX 3090", 936}};
+typedef struct peak {
+    const char *name;
+    double gb_s;
+} peak;
 
-    for (size_t k = 0; k < sizeof peaks / sizeof peaks[0]; k++)
-        if (strstr(device, peaks[k].name))
-            return peaks[k].gb_s;
-    return 0;
-}
+static const peak peaks[] = {{"B200", 8000},
+                             {"GH200 480GB", 4000},
+                             {"H200", 4800},
+                             {"H100 PCIe", 2000},
+                             {"H100 NVL", 3900},
+                             {"H100", 3350},
+                             {"A100-SXM4-80GB", 2039},
+                             {"A100 80GB PCIe", 1935},
+                             {"A100", 1555},
+                             {"L40S", 864},
+                             {"L40", 864},
+                             {"NVIDIA L4", 300},
+                             {"A10G", 600},
+                             {"A10", 600},
+                             {"V100", 900},
+                             {"Tesla T4", 320},
+                             {"RTX 5090", 1792},
+                             {"RTX 4090", 1008},
+                             {"RTX 3090", 936}};
 
 /* Keeps the best measurement of a ceiling, on a CPU by its fastest pass, and the band of all: a
  * limit lowered by other load is not a limit. Without memory for its samples the ceiling is
@@ -693,8 +665,13 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
         to->measurements = 1;
         to->low_gb_s = low;
     }
-    if (iron__cpu_pass_find(samples->name) < IRON_CPU_PASSES) /* of its own memory */
-        to->peak_gb_s = peak_of(target->device->info.name);
+    if (iron__cpu_pass_find(samples->name) < IRON_CPU_PASSES) { /* of its own memory */
+        const peak *p = peaks, *end = p + sizeof peaks / sizeof peaks[0];
+
+        while (p < end && !strstr(target->device->info.name, p->name))
+            p++;
+        to->peak_gb_s = p < end ? p->gb_s : 0;
+    }
     snprintf(to->backend, sizeof to->backend, "%s", target->device->backend);
     snprintf(to->device, sizeof to->device, "%s", target->device->info.name);
     snprintf(to->name, sizeof to->name, "%s", samples->name);
@@ -1380,6 +1357,7 @@ static void conclude(iron_arena *arena) {
 /* The status of the race as a whole: the first wrong row, else the first implausible one, else the
  * first failed one, those from outside first: a contender that fails has lost. */
 static iron_status verdict(const iron_arena *a, iron_error *err) {
+    static const iron__row_status bad[] = {IRON_ROW_WRONG, IRON_ROW_IMPLAUSIBLE, IRON_ROW_FAILED};
     const iron__report_row *first[IRON_ROW_STATUSES] = {NULL};
     size_t counts[IRON_ROW_STATUSES] = {0}, outside_failed = 0;
     char names[IRON_ROW_STATUSES][200] = {""};
@@ -1396,14 +1374,11 @@ static iron_status verdict(const iron_arena *a, iron_error *err) {
         snprintf(names[row->status], sizeof names[0], "%s.%s.%s%s%.100s", row->op, row->backend,
                  row->contender, axes.text[0] ? ", " : "", axes.text);
     }
-    IRON_FAIL_IF(counts[IRON_ROW_WRONG], err, IRON_E_MISMATCH, "%zu wrong: %.100s: %.120s",
-                 counts[IRON_ROW_WRONG], names[IRON_ROW_WRONG], first[IRON_ROW_WRONG]->reason);
-    IRON_FAIL_IF(counts[IRON_ROW_IMPLAUSIBLE], err, IRON_E_MISMATCH,
-                 "%zu implausible: %.100s: %.120s", counts[IRON_ROW_IMPLAUSIBLE],
-                 names[IRON_ROW_IMPLAUSIBLE], first[IRON_ROW_IMPLAUSIBLE]->reason);
-    IRON_FAIL_IF(counts[IRON_ROW_FAILED], err, outside_failed ? IRON_E_MISMATCH : IRON_E_STATE,
-                 "%zu failed: %.100s: %.120s", counts[IRON_ROW_FAILED], names[IRON_ROW_FAILED],
-                 first[IRON_ROW_FAILED]->reason);
+    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
+        IRON_FAIL_IF(counts[bad[k]], err,
+                     bad[k] == IRON_ROW_FAILED && !outside_failed ? IRON_E_STATE : IRON_E_MISMATCH,
+                     "%zu %s: %.100s: %.120s", counts[bad[k]], iron__row_status_name(bad[k]),
+                     names[bad[k]], first[bad[k]]->reason);
     IRON_FAIL_IF(!counts[IRON_ROW_OK], err, IRON_E_UNSUPPORTED, "no contender could race: %.180s",
                  a->report.row_count ? a->report.rows[0].reason : "no row was chosen");
     return IRON_OK;

@@ -15,9 +15,6 @@
  */
 #include "arena/arena_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define OUTSIDE 0.05
 
 /* NaN sorts last, so that this is a total order for any samples. */

@@ -16,16 +16,11 @@
 #include "core/seal.h"
 #include "engine/checkpoint.h"
 #include "gpu/gpu.h"
-#include "ops/op.h"
 #include "ops/tokens/tokens.h"
 #include "ops/tokens/tokens_gpu.h"
 #include "selftest/golden.h"
 
-#include <iron/iron_arena.h>
-
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 #define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
@@ -265,8 +260,7 @@ static void test_golden_tables(selftest *t) {
 
 /* The engine's seal, on two threads, with batches that end inside quads. */
 static void test_golden_seals(selftest *t) {
-    for (size_t k = 0; k < golden->seal_count; k++) {
-        const iron__golden_seal *g = &golden->seals[k];
+    for (const iron__golden_seal *g = golden->seals; g < golden->seals + golden->seal_count; g++) {
         iron_config config = config_for(t, NULL);
         iron_status status;
         uint32_t *tokens;
@@ -930,17 +924,6 @@ static void test_strategies(selftest *t) {
     }
 }
 
-static void test_shapes(selftest *t) {
-    size_t count = COUNT(shapes) * (t->device->info.is_gpu && !t->is_quick ? 4 : 2);
-
-    for (size_t k = 0; k < count; k++) {
-        shape s = k < COUNT(shapes) ? shapes[k] : mixed_shape(k);
-
-        if (!t->is_quick || s.tokens <= QUICK_TOKENS)
-            test_modes(t, &s, NULL, false, "");
-    }
-}
-
 #define PIECES(list) (list), COUNT(list)
 
 static const uint64_t small[] = {1, 2, 3, 4, 5, 1, 7, 15, 16, 17, 31, 64, 1000, 999, 1, 3001};
@@ -1131,24 +1114,6 @@ static iron_status compare_digests(check *c, iron_dtype dtype, size_t lead, bool
     return IRON_OK;
 }
 
-static void test_digests(selftest *t) {
-    static const iron_dtype dtypes[] = {U8, U16, U32, I32, I64};
-    static const size_t leads[] = {0, 1, 2, 3, 5, LEAD_MAX, 0}; /* the last with a bad token */
-    check c;
-
-    for (size_t k = 0; k < COUNT(dtypes) * COUNT(leads); k++) {
-        iron_dtype dtype = dtypes[k / COUNT(leads)];
-        size_t lead = leads[k % COUNT(leads)];
-        bool has_bad = k % COUNT(leads) == COUNT(leads) - 1;
-
-        if ((!has_bad || dtype == I32 || dtype == I64) &&
-            (lead == 0 || t->device->info.has_addresses) &&
-            check_begin(&c, t, "on the device: a digest of %s %s tokens, from %zu, %s",
-                        has_bad ? "bad" : "a caller's", iron_dtype_name(dtype), lead, t->place))
-            check_end(&c, compare_digests(&c, dtype, lead, has_bad));
-    }
-}
-
 /* Several devices that share a stream: this one twice, and from the first one all of them. Long
  * enough that each has a range; past 2^24, where the order of batches counts. */
 #define SHARED_TOKENS ((size_t)3 << 19)
@@ -1173,19 +1138,6 @@ static iron_status run_shared(check *c, const char *devices, uint64_t batch) {
         IRON_TRY(iron_engine_end_batch(c->engines[k], &c->error));
     }
     return compare(c, 1, "");
-}
-
-static void test_sharing(selftest *t) {
-    bool has_all = t->index == 0 && iron_device_count(iron__gpu_backend_name(t->backend)) > 1;
-    char twice[48];
-    check c;
-
-    snprintf(twice, sizeof twice, "%zu,%zu", t->index, t->index);
-    for (int all = 0; all < (has_all ? 2 : 1); all++)
-        for (uint64_t batch = 1001; batch < 200000; batch *= 100)
-            if (check_begin(&c, t, "shared by devices %s, batch %" PRIu64 ", %s",
-                            all ? "all" : twice, batch, t->place))
-                check_end(&c, run_shared(&c, all ? "all" : twice, batch));
 }
 
 /* Checkpoints, as the store uses them. Feeds between these cuts, in batches of 700: none, a part of
@@ -1252,13 +1204,38 @@ static iron_status run_checkpoint(check *c, iron_positions positions) {
 
 static void test_gpu(selftest *test) {
     check c;
+    size_t count = COUNT(shapes) * (test->device->info.is_gpu && !test->is_quick ? 4 : 2);
+    static const iron_dtype dtypes[] = {U8, U16, U32, I32, I64};
+    static const size_t leads[] = {0, 1, 2, 3, 5, LEAD_MAX, 0}; /* the last with a bad token */
+    bool has_all = test->index == 0 && iron_device_count(iron__gpu_backend_name(test->backend)) > 1;
+    char twice[48];
 
     test_strategies(test);
-    test_shapes(test);
+    for (size_t k = 0; k < count; k++) {
+        shape s = k < COUNT(shapes) ? shapes[k] : mixed_shape(k);
+
+        if (!test->is_quick || s.tokens <= QUICK_TOKENS)
+            test_modes(test, &s, NULL, false, "");
+    }
     test_plans(test);
     test_large(test);
-    test_digests(test);
-    test_sharing(test);
+    for (size_t k = 0; k < COUNT(dtypes) * COUNT(leads); k++) {
+        iron_dtype dtype = dtypes[k / COUNT(leads)];
+        size_t lead = leads[k % COUNT(leads)];
+        bool has_bad = k % COUNT(leads) == COUNT(leads) - 1;
+
+        if ((!has_bad || dtype == I32 || dtype == I64) &&
+            (lead == 0 || test->device->info.has_addresses) &&
+            check_begin(&c, test, "on the device: a digest of %s %s tokens, from %zu, %s",
+                        has_bad ? "bad" : "a caller's", iron_dtype_name(dtype), lead, test->place))
+            check_end(&c, compare_digests(&c, dtype, lead, has_bad));
+    }
+    snprintf(twice, sizeof twice, "%zu,%zu", test->index, test->index);
+    for (int all = 0; all < (has_all ? 2 : 1); all++)
+        for (uint64_t batch = 1001; batch < 200000; batch *= 100)
+            if (check_begin(&c, test, "shared by devices %s, batch %" PRIu64 ", %s",
+                            all ? "all" : twice, batch, test->place))
+                check_end(&c, run_shared(&c, all ? "all" : twice, batch));
     for (int by_batch = 0; by_batch < 2; by_batch++)
         if (check_begin(&c, test, "checkpoint, replay and fork, positions of the %s, %s",
                         by_batch ? "batch" : "stream", test->place))
