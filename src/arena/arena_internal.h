@@ -31,6 +31,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /* The race: contenders are verified, timed in interleaved rounds, and verified again (run.c). It
  * knows nothing about ops, devices or memory. A contender is something that can be timed in some
  * scopes and whose answer can be checked. */

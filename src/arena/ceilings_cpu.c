@@ -151,8 +151,6 @@ static const struct {
 #endif
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 /* How the pages of the working set are made. */
 typedef enum pages { PAGES_HUGE, PAGES_ORDINARY, PAGES_SPREAD, PAGES_KINDS } pages;
 

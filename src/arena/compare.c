@@ -128,7 +128,7 @@ static const char *read_key(const iron__json *row, iron__report_row *out) {
                  {"size", out->size, sizeof out->size, false},
                  {"dtype", out->dtype, sizeof out->dtype, false}};
 
-    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+    for (size_t k = 0; k < COUNT(texts); k++) {
         const iron__json *value = iron__json_member(row, texts[k].name);
         const char *text = iron__json_get_text(value);
 
@@ -180,7 +180,7 @@ static bool read_case_params(const iron__json *row, iron__params *out) {
         iron__param *to = &out->list[out->count];
         bool flag = false, is_other = value->kind == IRON_JSON_NULL;
 
-        for (size_t n = 0; n < sizeof others / sizeof others[0]; n++)
+        for (size_t n = 0; n < COUNT(others); n++)
             is_other = is_other || strcmp(others[n], value->name) == 0;
         if (is_other)
             continue;
@@ -385,35 +385,29 @@ static bool is_same_or_unknown(uint64_t then, uint32_t now) {
     return then == now || then == UINT64_MAX;
 }
 
-static old_row *find_old(old_report *old, const iron__report_row *now) {
-    for (old_row *row = old->rows; row < old->rows + old->row_count; row++) {
-        if (!row->is_matched && iron__rows_are_grouped(&row->row, now) &&
-            strcmp(row->row.contender, now->contender) == 0 &&
-            strcmp(row->row.backend, now->backend) == 0 &&
-            strcmp(row->row.memory, now->memory) == 0 &&
-            strcmp(row->row.device, now->device) == 0 &&
-            is_same_or_unknown(row->nodes, now->nodes) &&
-            is_same_or_unknown(row->threads, now->threads) &&
-            is_same_or_unknown(row->streams, now->streams))
-            return row;
-    }
-    return NULL;
-}
-
 static iron_status compare_rows(comparison *out, const iron__report *now, iron_error *err) {
-    const old_row *end = out->old.rows + out->old.row_count;
+    old_row *end = out->old.rows + out->old.row_count, *then;
 
     for (const iron__report_row *row = now->rows; row < now->rows + now->row_count; row++) {
-        old_row *then = find_old(&out->old, row);
-
-        if (then)
+        for (then = out->old.rows; then < end; then++)
+            if (!then->is_matched && iron__rows_are_grouped(&then->row, row) &&
+                strcmp(then->row.contender, row->contender) == 0 &&
+                strcmp(then->row.backend, row->backend) == 0 &&
+                strcmp(then->row.memory, row->memory) == 0 &&
+                strcmp(then->row.device, row->device) == 0 &&
+                is_same_or_unknown(then->nodes, row->nodes) &&
+                is_same_or_unknown(then->threads, row->threads) &&
+                is_same_or_unknown(then->streams, row->streams))
+                break;
+        if (then < end)
             then->is_matched = true;
-        IRON_TRY(then ? compare_row(out, then, row, err) : add_now(out, row, CHANGE_NEW, err));
+        IRON_TRY(then < end ? compare_row(out, then, row, err)
+                            : add_now(out, row, CHANGE_NEW, err));
     }
-    for (const old_row *old = out->old.rows; old < end; old++)
-        if (!old->is_matched)
-            IRON_TRY(add_whole(out, &old->row, CHANGE_GONE, "it was ",
-                               iron__row_status_name(old->row.status), err));
+    for (then = out->old.rows; then < end; then++)
+        if (!then->is_matched)
+            IRON_TRY(add_whole(out, &then->row, CHANGE_GONE, "it was ",
+                               iron__row_status_name(then->row.status), err));
     return IRON_OK;
 }
 

@@ -96,8 +96,6 @@ static const pass_shape gpu_shapes[] = {
 
 static const pass_shape other_shapes[] = {{8, PASS_PER_THREAD}, {8, PASS_CONTIGUOUS}};
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 /* The shapes that a device's ceilings are the best of; NULL after the last. */
 static const pass_shape *pass_shape_for(const iron__gpu_info *info, size_t index) {
     if (info->is_gpu)
@@ -704,20 +702,17 @@ static iron_status allocate_inputs(gpu_setup *s, iron__gpu_memory memory, iron_e
     b->ms = (double)(iron__clock_ns() - start) * 1e-6;
     if (!is_host)
         s->used_bytes += bytes;
-    return IRON_OK;
+    return write_inputs(s, memory, err);
 }
 
 /* The inputs in that memory, made and filled at first use. */
 static iron_status get_inputs(gpu_setup *s, iron__gpu_memory memory, const input_buffers **out,
                               iron_error *err) {
-    iron_status status;
+    iron_status status = IRON_OK;
 
     *out = &s->memories[memory];
-    if (s->memories[memory].inputs[0])
-        return IRON_OK;
-    status = allocate_inputs(s, memory, err);
-    if (status == IRON_OK)
-        status = write_inputs(s, memory, err);
+    if (!s->memories[memory].inputs[0])
+        status = allocate_inputs(s, memory, err);
     if (status != IRON_OK)
         destroy_inputs(&s->memories[memory]);
     return status;

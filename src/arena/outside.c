@@ -121,7 +121,7 @@ iron_status iron__outside_read(const char *path, iron__outside *o, iron_error *e
     const char *dot = strrchr(path, '.');
     const struct kind *kind = NULL;
 
-    for (size_t k = 0; dot && k < sizeof kinds / sizeof kinds[0]; k++)
+    for (size_t k = 0; dot && k < COUNT(kinds); k++)
         if (strcmp(dot, kinds[k].ending) == 0)
             kind = &kinds[k];
     *o = (iron__outside){.module = -1};
@@ -280,10 +280,10 @@ static size_t compiler_words(const iron__outside *o, const iron__defines *d, con
 
     words[count++] = is_nvcc ? program("NVCC", access(beside, X_OK) == 0 ? beside : "nvcc")
                              : program("CC", "cc");
-    for (size_t k = 0; !is_nvcc && k < sizeof for_c / sizeof for_c[0]; k++)
+    for (size_t k = 0; !is_nvcc && k < COUNT(for_c); k++)
         words[count++] = for_c[k];
     if (is_nvcc) {
-        for (size_t k = 0; k < sizeof for_cuda / sizeof for_cuda[0]; k++)
+        for (size_t k = 0; k < COUNT(for_cuda); k++)
             words[count++] = for_cuda[k];
         snprintf(room[printed], 256, "-arch=sm_%u", version / 10);
         words[count++] = room[printed++];
@@ -687,7 +687,7 @@ static iron_status start(outside_contender *c, const char *command, int socket, 
     char *const words[] = {name, task, NULL};
     const int files[] = {-1,        c->printed, c->complaints,     socket,
                          c->inputs, c->outputs, c->outside->module};
-    int moved[sizeof files / sizeof files[0]];
+    int moved[COUNT(files)];
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int code;
@@ -697,12 +697,12 @@ static iron_status start(outside_contender *c, const char *command, int socket, 
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    for (int k = 1; k < (int)(sizeof files / sizeof files[0]); k++) {
+    for (int k = 1; k < (int)(COUNT(files)); k++) {
         moved[k] = fcntl(files[k], F_DUPFD_CLOEXEC, 64);
         posix_spawn_file_actions_adddup2(&actions, moved[k], k);
     }
     code = posix_spawn(&c->pid, command, &actions, &attributes, words, environ);
-    for (int k = 1; k < (int)(sizeof files / sizeof files[0]); k++)
+    for (int k = 1; k < (int)(COUNT(files)); k++)
         close(moved[k]);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -992,7 +992,7 @@ static void close_process(outside_contender *c) {
     if (c->shared)
         munmap(c->shared, c->shared_bytes);
     c->shared = NULL;
-    for (size_t k = 0; k < sizeof files / sizeof files[0]; k++) {
+    for (size_t k = 0; k < COUNT(files); k++) {
         if (*files[k] >= 0)
             close(*files[k]);
         *files[k] = -1;

@@ -145,7 +145,7 @@ iron_status iron__outside_op_sizes(const iron__case *c, iron__outside_sizes *siz
     iron_error why = {IRON_OK, 0, ""};
 
     *sizes = (iron__outside_sizes){.useful = 0};
-    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+    for (size_t k = 0; k < COUNT(all); k++)
         IRON_FAIL_IF(all[k].line[0] && iron__outside_evaluate(all[k].line, &names, 1, BYTES_MAX,
                                                               all[k].value, &why) != IRON_OK,
                      err, IRON_E_ARG, "%s: %.200s", c->op->name, why.text);

@@ -77,14 +77,14 @@ const char *iron_arena_note_title(iron_note note) {
     static const char *const titles[] = {
         "", "", "Bytes moved", "When it does not pay", "In iron's own kernels", "Measured"};
 
-    return note < sizeof titles / sizeof titles[0] ? titles[note] : NULL;
+    return note < COUNT(titles) ? titles[note] : NULL;
 }
 
 static const char *op_note(const iron__op *op, iron_note note) {
     const char *const notes[] = {op->contract, op->why,  op->traffic,
                                  op->unless,   op->used, iron__op_measured(op->name)};
 
-    return note < sizeof notes / sizeof notes[0] ? notes[note] : NULL;
+    return note < COUNT(notes) ? notes[note] : NULL;
 }
 
 const char *iron_arena_note(const char *op, iron_note note) {
@@ -116,7 +116,7 @@ static const struct {
     const char *name;
 } backends[] = {{IRON_ON_CPU, "cpu"}, {IRON_ON_CUDA, "cuda"}, {IRON_ON_OPENCL, "opencl"}};
 
-#define BACKENDS (sizeof backends / sizeof backends[0])
+#define BACKENDS (COUNT(backends))
 
 static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
     iron__contender row;
@@ -259,13 +259,6 @@ iron_status iron_arena_registry(const char *path, iron_error *err) {
     return write_whole(path, print_registry, NULL, err);
 }
 
-static bool has_kernel(const iron__gpu_launch_log *launches, const char *name) {
-    for (size_t k = 0; k < launches->count; k++)
-        if (strcmp(launches->seen[k].kernel, name) == 0)
-            return true;
-    return false;
-}
-
 /* Each kernel once: those of the answer, then those only seen in prepare. NULL past the last, and
  * where kernels is NULL. */
 static const iron__gpu_launch_record *kernels_at(const iron__kernels *kernels, size_t index,
@@ -273,10 +266,15 @@ static const iron__gpu_launch_record *kernels_at(const iron__kernels *kernels, s
     *is_prepare = kernels && index >= kernels->answer.count;
     if (kernels && !*is_prepare)
         return &kernels->answer.seen[index];
-    for (size_t k = 0; kernels && k < kernels->prepare.count; k++)
-        if (!has_kernel(&kernels->answer, kernels->prepare.seen[k].kernel) &&
-            index-- == kernels->answer.count)
+    for (size_t k = 0; kernels && k < kernels->prepare.count; k++) {
+        size_t same = 0;
+
+        while (same < kernels->answer.count &&
+               strcmp(kernels->answer.seen[same].kernel, kernels->prepare.seen[k].kernel) != 0)
+            same++;
+        if (same == kernels->answer.count && index-- == kernels->answer.count)
             return &kernels->prepare.seen[k];
+    }
     return NULL;
 }
 
@@ -358,7 +356,7 @@ static void put_params(iron_json_writer *j, const iron__report_row *row) {
         else
             iron_json_real(j, p->name, p->number);
     }
-    for (size_t k = 0; k < sizeof facts / sizeof facts[0]; k++)
+    for (size_t k = 0; k < COUNT(facts); k++)
         if (facts[k].value)
             iron_json_number(j, facts[k].name, facts[k].value);
     if (row->size_name[0])
@@ -534,7 +532,7 @@ static void print_html(const iron__report *report, FILE *to) {
     static const char *const marks[] = {"{{data}}", "{{ops}}", "{{comparison}}"};
     const char *at = iron__report_page;
 
-    for (size_t k = 0; k < sizeof marks / sizeof marks[0]; k++) {
+    for (size_t k = 0; k < COUNT(marks); k++) {
         const char *mark = strstr(at, marks[k]);
         iron_json_writer j = {.to = to, .is_html = true};
 
@@ -629,7 +627,7 @@ static short_text bytes_text(uint64_t bytes) {
     double value = (double)bytes;
     size_t unit = 0;
 
-    while (value >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
+    while (value >= 1024 && unit + 1 < COUNT(units)) {
         value /= 1024;
         unit++;
     }
@@ -710,7 +708,7 @@ static bool group_has_ceiling(const iron__report *report, size_t first, size_t e
     static const char *const shown[] = {"read", "write", "copy", "triad", "to_device_pinned"};
     bool is_shown = false;
 
-    for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++)
+    for (size_t k = 0; k < COUNT(shown); k++)
         is_shown |= strcmp(ceiling->name, shown[k]) == 0;
     for (size_t k = first; is_shown && k < end; k++)
         if (report->rows[k].status == IRON_ROW_OK &&
@@ -952,7 +950,7 @@ static layout make_layout(const iron__report *report, FILE *to, bool is_terminal
         if (report->rows[k].status == IRON_ROW_OK)
             fit_line(&l, line_of_row(&report->rows[k]));
     l.is_shown[COLUMN_BAR] &= is_terminal;
-    while (line_width(&l) > width && spare < sizeof drop_order / sizeof drop_order[0])
+    while (line_width(&l) > width && spare < COUNT(drop_order))
         l.is_shown[drop_order[spare++]] = false;
     over = line_width(&l) - width;
     if (over > 0)
@@ -1161,7 +1159,7 @@ static void put_legend(const layout *l, const iron__report *report) {
     if (is_above)
         put_text(l, "^ above the ceiling, also after a new search: not a share of anything.", 0,
                  &at);
-    for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++)
+    for (size_t k = 0; k < COUNT(columns); k++)
         if (l->is_shown[columns[k].column])
             put_text(l, columns[k].text, 0, &at);
     set_colour(l, COLOUR_NONE);
@@ -1241,34 +1239,6 @@ static void print_table(const iron__report *report, FILE *to, bool is_terminal, 
  * since a row of a table is one line. The resources of a row's main kernel are in columns at the
  * end, those that any row of the report fills. */
 static short_text marked(const char *text) { return plain(text, "\\`*_{}[]<>|#~!"); }
-
-static void put_md_machine(const iron__report *report, FILE *to) {
-    const iron__report_host *host = &report->host;
-
-    fprintf(to, "# iron arena\n\niron %s on %s: %s, %u threads, %s; %s; %s (%s); commit %s; %s.\n",
-            marked(report->version).text, marked(host->name).text, marked(host->cpu).text,
-            host->threads, bytes_text(host->memory_bytes).text, marked(host->kernel).text,
-            marked(host->compiler).text, marked(host->flags).text, marked(host->commit).text,
-            marked(host->date).text);
-    fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
-    for (size_t k = 0; k < report->device_count; k++)
-        fprintf(to, "- %s\n", marked(device_text(&report->devices[k]).text).text);
-    if (report->own)
-        fprintf(to, "- %s\n", marked(data_text(report->own).text).text);
-    if (report->ceiling_count == 0)
-        return;
-    fputs("\n## Ceilings\n\n| device | ceiling | GB/s | band | noise | samples | how |\n"
-          "|---|---|---:|---|---:|---:|---|\n",
-          to);
-    for (size_t k = 0; k < report->ceiling_count; k++) {
-        const iron__report_ceiling *c = &report->ceilings[k];
-
-        fprintf(to, "| %s: %s | %s | %s | %s | %s | %zu | %s |\n", marked(c->backend).text,
-                marked(c->device).text, marked(c->name).text, figure(c->figures.gb_s).text,
-                band_text(c).text, figure_of(c->figures.warm.noise_percent, 1, " %").text,
-                c->figures.warm.count, marked(c->shape).text);
-    }
-}
 
 /* What a line has in a column of Markdown. */
 static short_text md_cell(const line *of, column_id column) {
@@ -1351,10 +1321,32 @@ static void put_md_group(const layout *l, const iron__report *report, size_t fir
 
 static void print_markdown(const iron__report *report, FILE *to) {
     layout l = make_layout(report, to, false, INT_MAX);
+    const iron__report_host *host = &report->host;
 
     for (column_id k = 0; k < COLUMN_REGISTERS; k++)
         l.is_shown[k] = k != COLUMN_BAR && (k != COLUMN_ENERGY || l.is_shown[k]);
-    put_md_machine(report, to);
+    fprintf(to, "# iron arena\n\niron %s on %s: %s, %u threads, %s; %s; %s (%s); commit %s; %s.\n",
+            marked(report->version).text, marked(host->name).text, marked(host->cpu).text,
+            host->threads, bytes_text(host->memory_bytes).text, marked(host->kernel).text,
+            marked(host->compiler).text, marked(host->flags).text, marked(host->commit).text,
+            marked(host->date).text);
+    fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
+    for (size_t k = 0; k < report->device_count; k++)
+        fprintf(to, "- %s\n", marked(device_text(&report->devices[k]).text).text);
+    if (report->own)
+        fprintf(to, "- %s\n", marked(data_text(report->own).text).text);
+    if (report->ceiling_count > 0)
+        fputs("\n## Ceilings\n\n| device | ceiling | GB/s | band | noise | samples | how |\n"
+              "|---|---|---:|---|---:|---:|---|\n",
+              to);
+    for (size_t k = 0; k < report->ceiling_count; k++) {
+        const iron__report_ceiling *c = &report->ceilings[k];
+
+        fprintf(to, "| %s: %s | %s | %s | %s | %s | %zu | %s |\n", marked(c->backend).text,
+                marked(c->device).text, marked(c->name).text, figure(c->figures.gb_s).text,
+                band_text(c).text, figure_of(c->figures.warm.noise_percent, 1, " %").text,
+                c->figures.warm.count, marked(c->shape).text);
+    }
     for (size_t k = 0; k < report->row_count;) {
         size_t end = iron__report_group_end(report, k);
 
@@ -1434,22 +1426,6 @@ typedef struct param_names {
     size_t count;
 } param_names;
 
-static param_names param_names_of(const iron__report *report) {
-    param_names all = {.count = 0};
-
-    for (size_t k = 0; k < report->row_count; k++)
-        for (size_t p = 0; p < report->rows[k].params.count; p++) {
-            const char *name = report->rows[k].params.list[p].name;
-            size_t at = 0;
-
-            while (at < all.count && strcmp(all.list[at], name) != 0)
-                at++;
-            if (at == all.count && at < sizeof all.list / sizeof all.list[0])
-                all.list[all.count++] = name;
-        }
-    return all;
-}
-
 /* A record; scope: of zeros where the row has no figures. */
 static void csv_record(csv *c, const param_names *all, const iron__report_row *row,
                        iron__scope which, const iron__report_scope *scope) {
@@ -1521,9 +1497,19 @@ static void csv_record(csv *c, const param_names *all, const iron__report_row *r
 
 static void print_csv(const iron__report *report, FILE *to) {
     static const iron__report_row no_row;
-    param_names all = param_names_of(report);
+    param_names all = {.count = 0};
     csv c = {.to = to, .has_names = true};
 
+    for (size_t k = 0; k < report->row_count; k++)
+        for (size_t p = 0; p < report->rows[k].params.count; p++) {
+            const char *name = report->rows[k].params.list[p].name;
+            size_t at = 0;
+
+            while (at < all.count && strcmp(all.list[at], name) != 0)
+                at++;
+            if (at == all.count && at < COUNT(all.list))
+                all.list[all.count++] = name;
+        }
     csv_record(&c, &all, &no_row, IRON_SCOPES, &no_scope);
     c.has_names = false;
     for (const iron__report_row *row = report->rows; row < report->rows + report->row_count;

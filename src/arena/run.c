@@ -666,7 +666,7 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
         to->low_gb_s = low;
     }
     if (iron__cpu_pass_find(samples->name) < IRON_CPU_PASSES) { /* of its own memory */
-        const peak *p = peaks, *end = p + sizeof peaks / sizeof peaks[0];
+        const peak *p = peaks, *end = p + COUNT(peaks);
 
         while (p < end && !strstr(target->device->info.name, p->name))
             p++;
@@ -1175,7 +1175,7 @@ static void judge_rate(const iron_arena *a, const iron__race_plan_device *d, iro
     double most = 0, rate = s->gb_s > s->cold_gb_s ? s->gb_s : s->cold_gb_s, now;
     bool is_gpu = !d->is_cpu && d->info.is_gpu;
 
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+    for (size_t k = 0; k < COUNT(names); k++) {
         size_t at = find_ceiling(&a->report, d, names[k]);
 
         if (at < a->report.ceiling_count && a->report.ceilings[at].figures.gb_s > most)
@@ -1374,7 +1374,7 @@ static iron_status verdict(const iron_arena *a, iron_error *err) {
         snprintf(names[row->status], sizeof names[0], "%s.%s.%s%s%.100s", row->op, row->backend,
                  row->contender, axes.text[0] ? ", " : "", axes.text);
     }
-    for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
+    for (size_t k = 0; k < COUNT(bad); k++)
         IRON_FAIL_IF(counts[bad[k]], err,
                      bad[k] == IRON_ROW_FAILED && !outside_failed ? IRON_E_STATE : IRON_E_MISMATCH,
                      "%zu %s: %.100s: %.120s", counts[bad[k]], iron__row_status_name(bad[k]),

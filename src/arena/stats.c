@@ -26,23 +26,6 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The rank of the interval's bounds from either end: 1 means the least and the greatest. */
-static size_t interval_rank(size_t count, double *coverage) {
-    double term = 1, below;
-    size_t rank = 0;
-
-    for (size_t k = 0; k < count; k++)
-        term /= 2;
-    below = term;
-    while (2 * below <= OUTSIDE) {
-        *coverage = 1 - 2 * below;
-        rank++;
-        term *= (double)(count - rank + 1) / (double)rank;
-        below += term;
-    }
-    return rank;
-}
-
 /* The square root, by Newton's method from above: the library links no libm. */
 static double root_of(double square) {
     double root = square > 1 ? square : 1;
@@ -55,7 +38,8 @@ static double root_of(double square) {
 iron__statistics iron__statistics_of(const double *samples, size_t count) {
     double sorted[IRON_SAMPLES_MAX], squares = 0;
     iron__statistics s = {0};
-    size_t rank;
+    double term = 1, below;
+    size_t rank = 0;
 
     if (count > IRON_SAMPLES_MAX)
         count = IRON_SAMPLES_MAX;
@@ -77,7 +61,13 @@ iron__statistics iron__statistics_of(const double *samples, size_t count) {
         s.noise_percent = 100 * root_of(squares / (double)(count - 1)) / s.mean;
     if (count < IRON_SAMPLES_FOR_INTERVAL)
         return s;
-    rank = interval_rank(count, &s.coverage);
+    for (size_t k = 0; k < count; k++)
+        term /= 2;
+    for (below = term; 2 * below <= OUTSIDE; below += term) {
+        s.coverage = 1 - 2 * below;
+        rank++; /* of the bounds from either end: 1 means the least and the greatest */
+        term *= (double)(count - rank + 1) / (double)rank;
+    }
     s.low = sorted[rank - 1];
     s.high = sorted[count - rank];
     return s;

@@ -22,7 +22,6 @@
 
 #include <stdarg.h>
 
-#define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
 
 /* A selftest in progress. The device stays open during all of its checks, so that starting it is
@@ -449,19 +448,8 @@ typedef struct trial {
     char params[60]; /* ", data zipf"; "" */
 } trial;
 
-/* Opens the contender as a race does. */
-static iron_status open_contender(trial *r, const iron__race_plan_row *row, iron__kernels *kernels,
-                                  iron__race_contender **out, iron_error *err) {
-    const iron__race_device_ops *device = r->device->ops;
-
-    if (!r->has_begun) {
-        r->has_begun = true; /* end is called also after begin failed */
-        IRON_TRY(device->begin(r->device, &r->problem, err));
-    }
-    return device->contender_open(r->device, row, kernels, out, err);
-}
-
 static void test_contender(trial *r, const iron__contender *row) {
+    const iron__race_device_ops *device = r->device->ops;
     const iron__case *k = &r->problem.c;
     bool has_parts =
         r->t->device && row->gpu->run_part && !r->t->device->info.lacks[IRON_GPU_STREAMS][0];
@@ -480,8 +468,12 @@ static void test_contender(trial *r, const iron__contender *row) {
                          iron__element_name(k->element), k->rows, k->cols, r->params,
                          in_parts ? ", in parts" : ""))
             continue;
-        if (!contender)
-            status = open_contender(r, &planned, &kernels, &contender, &c.error);
+        if (!contender && !r->has_begun) {
+            r->has_begun = true; /* end is called also after begin failed */
+            status = device->begin(r->device, &r->problem, &c.error);
+        }
+        if (!contender && status == IRON_OK)
+            status = device->contender_open(r->device, &planned, &kernels, &contender, &c.error);
         if (status == IRON_E_UNSUPPORTED) {
             check_skip(&c, c.error.text);
             break;
