@@ -209,10 +209,7 @@ static iron_status add_library(iron__peers *p, const char *path, const char *rea
 }
 
 static int is_plugin(const struct dirent *entry) {
-    size_t length = strlen(entry->d_name), least = sizeof PREFIX - 1 + sizeof SUFFIX - 1;
-
-    return length > least && strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0 &&
-           strcmp(entry->d_name + length - (sizeof SUFFIX - 1), SUFFIX) == 0;
+    return fnmatch(PREFIX "?*" SUFFIX, entry->d_name, 0) == 0;
 }
 
 /* By bytes: the order of alphasort depends on the locale. */
@@ -429,9 +426,7 @@ static bool next_word(const char **list, char word[WORD_ROOM]) {
 
     if (!*list)
         return false;
-    end = strchr(*list, ',');
-    if (!end)
-        end = *list + strlen(*list);
+    end = *list + strcspn(*list, ",");
     snprintf(word, WORD_ROOM, "%.*s", (int)(end - *list), *list);
     *list = *end ? end + 1 : NULL;
     return true;
@@ -738,7 +733,7 @@ static iron_status choose_values(const iron__op *op, const iron__axis *axis,
     return IRON_OK;
 }
 
-/* Does a glob name the backend, not only match it with a wildcard, or is a contender from outside
+/* Does a glob name the GPU backend, not only match it with a wildcard, or is a contender from outside
  * for it? */
 static bool is_named(const iron_arena_options *o, const char *backend) {
     if (o->is_listing)
@@ -749,8 +744,7 @@ static bool is_named(const iron_arena_options *o, const char *backend) {
     for (size_t k = 0; k < o->contender_count; k++) {
         const char *dot = strrchr(o->contenders[k], '.');
 
-        if (dot && strcmp(dot, strcmp(backend, "cuda") == 0 ? ".cu" : ".cl") == 0 &&
-            strcmp(backend, "cpu") != 0)
+        if (dot && strcmp(dot, strcmp(backend, "cuda") == 0 ? ".cu" : ".cl") == 0)
             return true;
     }
     return false;
@@ -1255,23 +1249,6 @@ static iron_status read_data(planner *p, iron_error *err) {
     return own_data_read(&p->plan->own, o->data, wanted, o->vocab, p->plan->host_bytes, err);
 }
 
-/* Can the current op race over the user's tokens? If not, a remark says why, or it is added to
- * `others`. */
-static bool takes_data(planner *p, char *others, size_t size, iron_error *why) {
-    const iron__own_data *own = &p->plan->own;
-    iron__case c = {
-        .op = p->op, .rows = own->data.count, .cols = 1, .vocab = own->vocab, .data = &own->data};
-
-    c.element = (iron__element)__builtin_ctz(elements_for(p, &(chosen_size){.rows = c.rows}));
-    if (!p->op->takes_data)
-        iron__append(others, size, "%s%s", others[0] ? ", " : "", p->op->name);
-    else if (p->op->accept(&c, why) == IRON_OK)
-        return true;
-    else
-        add_remark(p->plan, "passed over", p->op->name, why->text);
-    return false;
-}
-
 /* A requested vocabulary must be that of a case; types that have none are named. */
 static iron_status check_vocab(planner *p, iron_error *err) {
     const iron__race_plan *plan = p->plan;
@@ -1298,19 +1275,36 @@ static iron_status check_vocab(planner *p, iron_error *err) {
 }
 
 static iron_status add_ops(planner *p, iron_error *err) {
+    const iron_arena_options *o = p->o;
+    const iron__own_data *own = &p->plan->own;
     iron_error why = {IRON_OK, 0, ""};
     char others[240] = ""; /* ops that take no data */
+    char names[160] = "";  /* the axes of the chosen ops */
     bool has_op = false;
-    const iron_arena_options *o = p->o;
-    char names[160] = ""; /* the axes of the chosen ops */
 
     if (p->o->data)
         IRON_TRY(read_data(p, err));
     for (size_t k = 0; (p->op = plan_op_at(p->plan, k)); k++) {
         if (!chooses_op(p))
             continue;
-        if (p->o->data && !takes_data(p, others, sizeof others, &why))
+        if (o->data && !p->op->takes_data) {
+            iron__append(others, sizeof others, "%s%s", others[0] ? ", " : "", p->op->name);
             continue;
+        }
+        if (o->data) {
+            iron__case c = {.op = p->op,
+                            .rows = own->data.count,
+                            .cols = 1,
+                            .vocab = own->vocab,
+                            .data = &own->data};
+
+            c.element =
+                (iron__element)__builtin_ctz(elements_for(p, &(chosen_size){.rows = c.rows}));
+            if (p->op->accept(&c, &why) != IRON_OK) {
+                add_remark(p->plan, "passed over", p->op->name, why.text);
+                continue;
+            }
+        }
         has_op = true;
         IRON_TRY(add_cases(p, err));
     }

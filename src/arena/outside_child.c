@@ -346,34 +346,30 @@ static iron_status prepare_gpu(child *c, const iron__outside_request *q, iron_er
     return iron__gpu_queue_wait(c->queue, err);
 }
 
-static iron_status launch_all(child *c, uint32_t set, uint32_t slot, iron_error *err) {
-    const iron__outside_setup *s = &c->setup;
-    iron__gpu_arg args[IRON_OP_INPUTS + 4];
-    size_t count = 0;
-
-    for (uint32_t k = 0; k < s->input_count; k++)
-        args[count++] = IRON_GPU_BUFFER(c->sets[set][k]);
-    args[count++] = IRON_GPU_BUFFER(c->slots[slot]);
-    if (c->scratch)
-        args[count++] = IRON_GPU_BUFFER(c->scratch);
-    args[count++] = IRON_GPU_VALUE(s->rows);
-    args[count++] = IRON_GPU_VALUE(s->cols);
-    for (const kernel_launch *l = c->launches; l < c->launches + c->launch_count; l++) {
-        const iron__gpu_launch launch = {.kernel = l->kernel,
-                                         .groups = {l->groups},
-                                         .threads = {l->threads},
-                                         .args = args,
-                                         .arg_count = count};
-
-        IRON_TRY(iron__gpu_run(c->queue, &launch, err));
-    }
-    return IRON_OK;
-}
-
 static iron_status run_gpu(child *c, const iron__outside_request *q, double *ms, iron_error *err) {
     IRON_TRY(iron__gpu_event_record(c->queue, c->begin, err));
-    for (uint32_t pass = 0; pass < q->passes; pass++)
-        IRON_TRY(launch_all(c, q->order[pass], pass, err));
+    for (uint32_t pass = 0; pass < q->passes; pass++) {
+        const iron__outside_setup *s = &c->setup;
+        iron__gpu_arg args[IRON_OP_INPUTS + 4];
+        size_t count = 0;
+
+        for (uint32_t k = 0; k < s->input_count; k++)
+            args[count++] = IRON_GPU_BUFFER(c->sets[q->order[pass]][k]);
+        args[count++] = IRON_GPU_BUFFER(c->slots[pass]);
+        if (c->scratch)
+            args[count++] = IRON_GPU_BUFFER(c->scratch);
+        args[count++] = IRON_GPU_VALUE(s->rows);
+        args[count++] = IRON_GPU_VALUE(s->cols);
+        for (const kernel_launch *l = c->launches; l < c->launches + c->launch_count; l++) {
+            const iron__gpu_launch launch = {.kernel = l->kernel,
+                                             .groups = {l->groups},
+                                             .threads = {l->threads},
+                                             .args = args,
+                                             .arg_count = count};
+
+            IRON_TRY(iron__gpu_run(c->queue, &launch, err));
+        }
+    }
     IRON_TRY(iron__gpu_event_record(c->queue, c->end, err));
     IRON_TRY(iron__gpu_queue_wait(c->queue, err));
     return iron__gpu_event_elapsed(c->device, c->begin, c->end, ms, err);
