@@ -75,7 +75,6 @@ typedef enum iron__scope {
     IRON_SCOPES
 } iron__scope;
 
-/* "prepare", "kernel", "transfer", "end_to_end" */
 const char *iron__scope_name(iron__scope scope);
 
 typedef struct iron__race_contender iron__race_contender;
@@ -101,7 +100,6 @@ typedef enum iron__row_status {
     IRON_ROW_STATUSES
 } iron__row_status;
 
-/* "ok", "wrong", "skipped", "failed", "implausible" */
 const char *iron__row_status_name(iron__row_status status);
 
 /* A contender set up on a device, ready to be timed. Implementations begin with this struct. */
@@ -131,7 +129,6 @@ typedef struct iron__samples {
     iron__stop stop;
 } iron__samples;
 
-/* Leaves a struct of zeros. */
 static inline void iron__samples_deinit(iron__samples *samples) {
     free(samples->ms);
     *samples = (iron__samples){0};

@@ -88,22 +88,6 @@ typedef struct comparison {
     size_t slower_count; /* slower and broken: what makes a comparison fail */
 } comparison;
 
-static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
-    iron_error why = {0};
-    char *text = NULL;
-    size_t length = 0;
-    iron_status status =
-        iron__small_file_read(path, "report", IRON_JSON_BYTES_MAX, false, &text, &length, &why);
-
-    if (status != IRON_OK)
-        return iron__fail(err, status, why.native, "%s; " WHAT_TO_DO, why.text);
-    status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
-    if (status != IRON_OK)
-        iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
-    free(text);
-    return status;
-}
-
 /* Copies what fits, with control characters replaced. */
 static void copy_text(char *to, size_t size, const char *from) {
     snprintf(to, size, "%s", from);
@@ -249,14 +233,21 @@ static void old_report_deinit(old_report *report) {
 }
 
 static iron_status old_report_read(const char *path, old_report *out, iron_error *err) {
+    iron_error why = {0};
     const char *schema;
-    char shown[40];
+    char shown[40], *text = NULL;
+    size_t length = 0;
     iron_status status;
 
     *out = (old_report){0};
-    status = parse_file(path, &out->root, err);
+    status =
+        iron__small_file_read(path, "report", IRON_JSON_BYTES_MAX, false, &text, &length, &why);
     if (status != IRON_OK)
-        return status;
+        return iron__fail(err, status, why.native, "%s; " WHAT_TO_DO, why.text);
+    status = iron__json_parse(text, length, iron__allocator_default(), &out->root, &why);
+    free(text);
+    if (status != IRON_OK)
+        return iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
     schema = iron__json_get_text(iron__json_member(out->root, "schema"));
     copy_text(shown, sizeof shown, schema ? schema : "");
     if (!schema)
@@ -291,20 +282,6 @@ static span span_of(const double *ms, size_t count) {
     drift = (high - low) / 2;
     return (span){count, s.median, (has_interval ? s.low : s.min) - drift,
                   (has_interval ? s.high : s.max) + drift};
-}
-
-static change_kind change_of(const span *old, const span *new, double threshold) {
-    bool is_slower = new->median > old->median *(1 + threshold);
-    bool is_faster = old->median > new->median *(1 + threshold);
-    bool is_sure = old->count >= DECIDING_MIN && new->count >= DECIDING_MIN;
-
-    if (!is_slower && !is_faster)
-        return CHANGE_SAME;
-    if (is_sure && is_slower && new->low > old->high)
-        return CHANGE_SLOWER;
-    if (is_sure && is_faster && new->high < old->low)
-        return CHANGE_FASTER;
-    return CHANGE_UNCLEAR;
 }
 
 static iron_status add_change(comparison *out, const comparison_row *row, iron_error *err) {
@@ -342,7 +319,7 @@ static iron_status compare_scope(comparison *out, const iron__report_row *now, i
     const iron__samples *samples =
         now->scopes[scope].is_measured ? now->scopes[scope].samples : NULL;
     comparison_row row = {.of = now, .scope = scope, .change = CHANGE_NEW};
-    double ms[IRON_SAMPLES_MAX] = {0};
+    double ms[IRON_SAMPLES_MAX] = {0}, threshold = out->threshold_percent / 100;
 
     for (size_t k = 0; k < iron__json_length(then); k++)
         iron__json_get_number(&then->items[k], &ms[k]);
@@ -353,7 +330,14 @@ static iron_status compare_scope(comparison *out, const iron__report_row *now, i
     if (row.old.count == 0 && row.new.count == 0)
         return IRON_OK;
     if (row.old.count > 0 && row.new.count > 0) {
-        row.change = change_of(&row.old, &row.new, out->threshold_percent / 100);
+        bool is_slower = row.new.median > row.old.median *(1 + threshold);
+        bool is_faster = row.old.median > row.new.median *(1 + threshold);
+        bool is_sure = row.old.count >= DECIDING_MIN && row.new.count >= DECIDING_MIN;
+
+        row.change = !is_slower && !is_faster                             ? CHANGE_SAME
+                     : is_sure && is_slower && row.new.low > row.old.high ? CHANGE_SLOWER
+                     : is_sure &&is_faster &&row.new.high < row.old.low   ? CHANGE_FASTER
+                                                                          : CHANGE_UNCLEAR;
         row.ratio = row.old.median > 0 ? row.new.median / row.old.median : 0;
     } else if (row.old.count > 0) {
         row.change = CHANGE_GONE;

@@ -492,20 +492,11 @@ static void test_contender(trial *r, const iron__contender *row) {
         contender->ops->close(contender);
 }
 
-static bool is_tested(const trial *r, const iron__contender *row) {
-    const selftest *t = r->t;
-    const iron__case *c = &r->problem.c;
-    uint32_t on = t->device ? (uint32_t)IRON_ON_CUDA << t->backend : IRON_ON_CPU;
-
-    return (row->backends & on) && (!row->elements || (row->elements & IRON_BIT(c->element))) &&
-           iron__cpu_has(row->needs) && (!row->suits || row->suits(row, c)) &&
-           /* modes in which every node reads every token are tested elsewhere, over less */
-           (!row->seconds ||
-            row->seconds(row, c, t->device ? &t->device->info : NULL, THREADS) < 0.05);
-}
-
 static void test_case(trial *r) {
-    const iron__op *op = r->problem.c.op;
+    const iron__case *c = &r->problem.c;
+    const iron__op *op = c->op;
+    const iron__gpu_device *device = r->t->device;
+    uint32_t on = device ? (uint32_t)IRON_ON_CUDA << r->t->backend : IRON_ON_CPU;
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for an op's output"};
     iron__contender row;
 
@@ -518,7 +509,10 @@ static void test_case(trial *r) {
     if (!r->output || !r->unpacked)
         keep_error(r->t, &err);
     for (size_t k = 0; r->output && r->unpacked && iron__op_contender(op, k, &row); k++)
-        if (is_tested(r, &row))
+        if ((row.backends & on) && (!row.elements || (row.elements & IRON_BIT(c->element))) &&
+            iron__cpu_has(row.needs) && (!row.suits || row.suits(&row, c)) &&
+            /* modes in which every node reads every token are tested elsewhere, over less */
+            (!row.seconds || row.seconds(&row, c, device ? &device->info : NULL, THREADS) < 0.05))
             test_contender(r, &row);
     if (r->has_begun)
         r->device->ops->end(r->device);
