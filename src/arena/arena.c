@@ -733,8 +733,8 @@ static iron_status choose_values(const iron__op *op, const iron__axis *axis,
     return IRON_OK;
 }
 
-/* Does a glob name the GPU backend, not only match it with a wildcard, or is a contender from outside
- * for it? */
+/* Does a glob name the GPU backend, not only match it with a wildcard, or is a contender from
+ * outside for it? */
 static bool is_named(const iron_arena_options *o, const char *backend) {
     if (o->is_listing)
         return true;
@@ -1081,14 +1081,12 @@ static iron_status add_cases(planner *p, iron_error *err) {
     size_t count = 1, before = p->plan->case_count;
     uint32_t all = 0;
     char reason[240];
-    grid g;
+    grid g = {.count = 1};
     const iron_arena_options *o = p->o;
     bool is_wide = (o->glob_count > 0 || o->contender_count > 0) && !o->is_listing;
 
     p->refused = 0;
-
     /* without a glob a race is over everything, and each axis has its telling value only */
-    g = (grid){.count = 1};
     for (size_t k = 0; k < p->op->axis_count; k++) {
         const iron__axis *axis = &p->op->axes[k];
 
@@ -1101,11 +1099,11 @@ static iron_status add_cases(planner *p, iron_error *err) {
         for (size_t n = 0; n < o->param_count; n++)
             p->is_known[n] = p->is_known[n] || is_about_axis(o->params[n], axis);
     }
-    if (p->o->sizes)
-        IRON_TRY(parse_sizes(p->op, p->o->sizes, sizes, &count, err));
-    else if (p->o->data)
+    if (o->sizes) {
+        IRON_TRY(parse_sizes(p->op, o->sizes, sizes, &count, err));
+    } else if (o->data) {
         sizes[0] = (chosen_size){.rows = p->plan->own.data.count, .cols = 1};
-    else {
+    } else { /* it depends on the caches of the devices that take part */
         uint64_t cache = 0;
         bool has_gpu = false;
         uint32_t elements = elements_for(p, &sizes[0]);
@@ -1113,7 +1111,6 @@ static iron_status add_cases(planner *p, iron_error *err) {
 
         if (elements && !(elements & IRON_BIT(element)))
             element = (iron__element)__builtin_ctz(elements);
-
         for (size_t k = 0; k < p->plan->device_count; k++) {
             const iron__race_plan_device *d = &p->plan->devices[k];
 
@@ -1183,8 +1180,8 @@ static iron_status refuse_cases(planner *p, iron_error *err) {
 #define VOCAB_MAX       (UINT64_C(1) << 31)
 
 /* Reads the first `wanted` tokens of the user's (0: as many as fit, with their copy, into half of
- * the machine's memory): once, since the vocabulary is a part of every case. With a vocab all must be below it,
- * without one (0) it is found. IRON_E_ARG. */
+ * the machine's memory): once, since the vocabulary is a part of every case. With a vocab all must
+ * be below it, without one (0) it is found. IRON_E_ARG. */
 static iron_status own_data_read(iron__own_data *own, const iron_arena_data *from, uint64_t wanted,
                                  uint32_t vocab, uint64_t host_bytes, iron_error *err) {
     iron__op_data *d = &own->data;
@@ -1367,6 +1364,8 @@ static iron_status add_outside(const iron_arena_options *o, iron__race_plan *pla
     IRON_FAIL_IF(o->define_count > 0 && o->contender_count == 0, err, IRON_E_ARG,
                  "--define is for a --contender");
     for (size_t k = 0; k < o->define_count; k++) {
+        /* NAME=V,...: each value is of digits, letters and dots, so that it needs no quotes
+         * anywhere */
         size_t length = strcspn(o->defines[k], "=");
         const char *list = o->defines[k] + length + 1;
         char value[WORD_ROOM];

@@ -697,12 +697,12 @@ static iron_status start(outside_contender *c, const char *command, int socket, 
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    for (int k = 1; k < (int)(COUNT(files)); k++) {
+    for (int k = 1; k < (int)COUNT(files); k++) {
         moved[k] = fcntl(files[k], F_DUPFD_CLOEXEC, 64);
         posix_spawn_file_actions_adddup2(&actions, moved[k], k);
     }
     code = posix_spawn(&c->pid, command, &actions, &attributes, words, environ);
-    for (int k = 1; k < (int)(COUNT(files)); k++)
+    for (int k = 1; k < (int)COUNT(files); k++)
         close(moved[k]);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -1084,6 +1084,8 @@ iron_status iron__outside_open(iron__referee *referee, const iron__race_plan *pl
     iron__defines d = iron__outside_defines(row->outside, &model->c);
     outside_contender *c;
     iron_status status;
+    /* three sets of inputs, here and in shared memory, and their references, beside the problem
+     * that the others race over */
     uint64_t each = iron__problem_bytes(model, 0) * 2 + model->reference.bytes;
     uint64_t bytes = each * (IRON_OUTSIDE_INPUT_SETS + 1);
 

@@ -974,7 +974,7 @@ static void put_cell(const layout *l, column_id k, const char *text) {
     int columns_of_name = columns_of(text), cut = columns_of_name - l->name_width;
     int keep = l->name_width / 2;
 
-    if (k == COLUMN_NAME) {
+    if (k == COLUMN_NAME) { /* cut in the middle: its end (the memory) matters more */
         if (cut <= 0 || columns_of_name != (int)strlen(text))
             fprintf(l->to, "%s", text);
         else
@@ -1539,6 +1539,8 @@ iron_status iron_arena_report(const iron_arena *arena, iron_report_format format
                                                [IRON_REPORT_HTML] = print_html};
 
     IRON_FAIL_IF(!arena->has_raced, err, IRON_E_STATE, "there is no report before the race");
+    IRON_FAIL_IF(format >= COUNT(printers), err, IRON_E_ARG, "there is no report format %d",
+                 (int)format);
     return write_whole(path, printers[format], &arena->report, err);
 }
 

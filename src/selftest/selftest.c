@@ -815,6 +815,8 @@ static iron_status run_shape(check *c, const shape *s, const plan *p, iron_confi
     iron_config on_cpu;
     unsigned char *tokens;
     float *activations;
+    /* activations: negative, zero, huge, as small as allowed, and such that products fall between
+     * points */
     static const float values[] = {-1.0f, 0.0f,      3e38f,     -3e38f,   0x1p-96f,
                                    0.5f,  -65535.5f, 7.000001f, 1e-6f,    -1e-6f,
                                    1.0f,  -0x1p-96f, 511.25f,   -0.3333f, 1e9f};
