@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * arena.c: opens an arena, which makes the plan of a race; lists its rows; closes it. In reading
- * order: parameters, peers, the plan, the arena. The other functions of iron_arena.h are in run.c,
- * report.c, compare.c and device_*.c.
+ * order: parameters, peers, the plan, the user's tokens, the arena. The other functions of
+ * iron_arena.h are in run.c, report.c, compare.c and device_*.c.
  *
  * Parameters of a case are compared as they are written: a report on disk has nine digits, and a
  * new race must match it.
@@ -37,8 +37,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #if IRON_WITH_PEERS
 #include <dlfcn.h>
@@ -53,31 +51,23 @@ iron__param_value iron__param_text(const iron__param *param) {
     return v;
 }
 
-static const iron__param *find(const iron__params *params, const char *name) {
-    for (size_t k = 0; k < params->count; k++)
-        if (strcmp(params->list[k].name, name) == 0)
-            return &params->list[k];
-    return NULL;
-}
-
 bool iron__params_are_same(const iron__params *a, const iron__params *b) {
-    if (a->count != b->count)
-        return false;
     for (size_t k = 0; k < a->count; k++) {
-        const iron__param *other = find(b, a->list[k].name);
+        const iron__param *p = &a->list[k], *q = b->list;
 
-        if (!other || strcmp(iron__param_text(&a->list[k]).text, iron__param_text(other).text) != 0)
+        while (q < b->list + b->count && strcmp(q->name, p->name) != 0)
+            q++;
+        if (q == b->list + b->count ||
+            strcmp(iron__param_text(p).text, iron__param_text(q).text) != 0)
             return false;
     }
-    return true;
+    return a->count == b->count;
 }
 
 iron__params_line iron__params_text(const iron__params *params, bool is_axis) {
     iron__params_line line = {""};
 
-    for (size_t k = 0; k < params->count; k++) {
-        const iron__param *p = &params->list[k];
-
+    for (const iron__param *p = params->list; p < params->list + params->count; p++) {
         if (p->is_axis == is_axis)
             iron__append(line.text, sizeof line.text, "%s%s %s", line.text[0] ? ", " : "", p->name,
                          iron__param_text(p).text);
@@ -114,17 +104,6 @@ static const char *const cannot_load = NULL;
 
 #define PART "[abcdefghijklmnopqrstuvwxyz0123456789_-]"
 
-/* Is it op.backend.library? */
-static bool is_name(const char *name) {
-    char backend[8] = "";
-    int end = 0;
-
-    (void)sscanf(name, "%*" PART ".%7" PART ".%*" PART "%n", backend, &end);
-    return end > 0 && name[end] == '\0' &&
-           (strcmp(backend, "cpu") == 0 || strcmp(backend, "cuda") == 0 ||
-            strcmp(backend, "opencl") == 0);
-}
-
 /* Does the list keep to the contract? If not, err says what is wrong. */
 static iron_status check_list(const iron_peer_list *list, iron_error *err) {
     IRON_FAIL_IF(!list, err, IRON_E_FORMAT, ENTRY " returned NULL");
@@ -134,11 +113,18 @@ static iron_status check_list(const iron_peer_list *list, iron_error *err) {
                  IRON_E_FORMAT, "its list has no library, no version or no rows");
     for (size_t k = 0; k < list->count; k++) {
         const iron_peer *row = &list->rows[k];
+        char backend[8] = "";
+        int end = 0;
 
         IRON_FAIL_IF(row->struct_size != sizeof *row, err, IRON_E_FORMAT,
                      "row %zu has struct_size %u, this iron's is %zu; rebuild it", k,
                      (unsigned)row->struct_size, sizeof *row);
-        IRON_FAIL_IF(!row->name || !is_name(row->name), err, IRON_E_FORMAT,
+        if (row->name)
+            (void)sscanf(row->name, "%*" PART ".%7" PART ".%*" PART "%n", backend, &end);
+        IRON_FAIL_IF(end == 0 || row->name[end] ||
+                         (strcmp(backend, "cpu") != 0 && strcmp(backend, "cuda") != 0 &&
+                          strcmp(backend, "opencl") != 0),
+                     err, IRON_E_FORMAT,
                      "row %zu is named '%.60s', which is not op.backend.library with a backend of "
                      "cpu, cuda, opencl",
                      k, row->name ? row->name : "(null)");
@@ -192,13 +178,6 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static bool is_seen(const iron__peers *p, const char *name) {
-    for (size_t k = 0; k < p->count; k++)
-        if (strcmp(base_name(p->libraries[k].path), name) == 0)
-            return true;
-    return false;
-}
-
 /* Loads a plug-in; with a reason adds what cannot be used. */
 static iron_status add_library(iron__peers *p, const char *path, const char *reason,
                                iron_error *err) {
@@ -230,10 +209,7 @@ static iron_status add_library(iron__peers *p, const char *path, const char *rea
 }
 
 static int is_plugin(const struct dirent *entry) {
-    size_t length = strlen(entry->d_name), least = sizeof PREFIX - 1 + sizeof SUFFIX - 1;
-
-    return length > least && strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0 &&
-           strcmp(entry->d_name + length - (sizeof SUFFIX - 1), SUFFIX) == 0;
+    return fnmatch(PREFIX "?*" SUFFIX, entry->d_name, 0) == 0;
 }
 
 /* By bytes: the order of alphasort depends on the locale. */
@@ -252,9 +228,13 @@ static iron_status search(iron__peers *p, const char *in, bool is_required, iron
         return is_required ? add_library(p, in, strerror(errno), err) : IRON_OK;
     for (int k = 0; k < count; k++) {
         char path[PATH_MAX_BYTES];
+        size_t seen = 0;
 
+        while (seen < p->count &&
+               strcmp(base_name(p->libraries[seen].path), entries[k]->d_name) != 0)
+            seen++;
         snprintf(path, sizeof path, "%s/%s", in, entries[k]->d_name);
-        if (status == IRON_OK && !is_seen(p, entries[k]->d_name))
+        if (status == IRON_OK && seen == p->count)
             status = add_library(p, path, NULL, err);
         free(entries[k]);
     }
@@ -265,13 +245,10 @@ static iron_status search(iron__peers *p, const char *in, bool is_required, iron
 static iron_status search_default_folders(iron__peers *p, iron_error *err) {
     char own[PATH_MAX_BYTES], installed[PATH_MAX_BYTES + sizeof IRON_PEERS_FROM_COMMAND];
     ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-    char *slash;
 
     own[length > 0 ? length : 0] = '\0'; /* of the running program, if the system says it */
-    slash = strrchr(own, '/');
-    if (slash)
-        *slash = '\0';
-    if (own[0]) {
+    if (strrchr(own, '/')) {
+        *strrchr(own, '/') = '\0';
         snprintf(installed, sizeof installed, "%s/%s", own, IRON_PEERS_FROM_COMMAND);
         IRON_TRY(search(p, own, false, err));
         IRON_TRY(search(p, installed, false, err));
@@ -449,9 +426,7 @@ static bool next_word(const char **list, char word[WORD_ROOM]) {
 
     if (!*list)
         return false;
-    end = strchr(*list, ',');
-    if (!end)
-        end = *list + strlen(*list);
+    end = *list + strcspn(*list, ",");
     snprintf(word, WORD_ROOM, "%.*s", (int)(end - *list), *list);
     *list = *end ? end + 1 : NULL;
     return true;
@@ -470,18 +445,6 @@ static uint64_t number_at(const char **text) {
     return errno == 0 ? value : 0;
 }
 
-/* "4096x8192" or "1000000": *cols is 0 for a plain count. */
-static bool parse_numbers(const char *word, uint64_t *rows, uint64_t *cols) {
-    *rows = number_at(&word);
-    *cols = 0;
-    if (*rows > 0 && *word == 'x') {
-        word++;
-        *cols = number_at(&word);
-        return *cols > 0 && *word == '\0';
-    }
-    return *rows > 0 && *word == '\0';
-}
-
 static bool is_size(const iron__size *s, const char *word) {
     const char *colon = strchr(word, ':');
     size_t length = colon ? (size_t)(colon - word) : 0;
@@ -495,22 +458,6 @@ static bool is_size(const iron__size *s, const char *word) {
 static iron_status add_size(chosen_size *out, size_t *count, chosen_size size, iron_error *err) {
     IRON_FAIL_IF(*count == SIZES_MAX, err, IRON_E_ARG, "more than %u sizes; use fewer", SIZES_MAX);
     out[(*count)++] = size;
-    return IRON_OK;
-}
-
-static iron_status add_named(const iron__op *op, const char *word, chosen_size *out, size_t *count,
-                             iron_error *err) {
-    for (size_t k = 0; k < op->size_count; k++) {
-        const iron__size *s = &op->sizes[k];
-        chosen_size size = {.rows = s->rows, .cols = s->cols, .dtype = s->dtype};
-
-        if (!is_size(s, word))
-            continue;
-        snprintf(size.name, sizeof size.name, "%s:%s", s->set, s->name);
-        IRON_TRY(add_size(out, count, size, err));
-        if (!strchr(word, ':'))
-            return IRON_OK; /* a bare name means the first set that has it */
-    }
     return IRON_OK;
 }
 
@@ -552,13 +499,6 @@ static bool parse_random(const char *word, uint64_t numbers[3]) {
     return is_random && *word == '\0';
 }
 
-static bool is_there(const chosen_size *sizes, size_t count, uint64_t rows, uint64_t cols) {
-    while (count-- > 0)
-        if (sizes[count].rows == rows && sizes[count].cols == cols)
-            return true;
-    return false;
-}
-
 /* Different shapes of 1 element to the greatest number. Logarithms are uniform: that of the
  * elements over as many equal parts as there are shapes, that of the rows from 0 to that of the
  * elements; so tiny and large, tall, square and wide shapes are as likely as each other. Both sides
@@ -581,19 +521,14 @@ static iron_status add_random(const iron__op *op, const uint64_t numbers[3], cho
             rows = elements;
             cols = 1;
         }
-        while (is_there(out, *count, rows, cols))
-            rows++;
+        for (size_t same = 0; same < *count; same++)
+            if (out[same].rows == rows && out[same].cols == cols) {
+                rows++;
+                same = SIZE_MAX; /* from the first one on */
+            }
         IRON_TRY(add_size(out, count, (chosen_size){.rows = rows, .cols = cols}, err));
     }
     return IRON_OK;
-}
-
-static bool is_known_size(const char *word) {
-    for (size_t k = 0; iron__op_at(k); k++)
-        for (size_t s = 0; s < iron__op_at(k)->size_count; s++)
-            if (is_size(&iron__op_at(k)->sizes[s], word))
-                return true;
-    return false;
 }
 
 /* The sizes of a list that the op knows: set:NAME, set:*, NAME, ROWSxCOLS, a count, random shapes.
@@ -601,26 +536,44 @@ static bool is_known_size(const char *word) {
 static iron_status parse_sizes(const iron__op *op, const char *list, chosen_size *out,
                                size_t *count, iron_error *err) {
     char word[WORD_ROOM];
-    uint64_t rows, cols, numbers[3];
 
     *count = 0;
     IRON_FAIL_IF(!*list, err, IRON_E_ARG, "no size; use a name, ROWSxCOLS or a count");
     while (next_word(&list, word)) {
-        if (parse_numbers(word, &rows, &cols)) {
-            if (op->is_line == (cols == 0))
-                IRON_TRY(add_size(
-                    out, count, (chosen_size){.rows = rows, .cols = op->is_line ? 1 : cols}, err));
+        const char *at = word;
+        uint64_t rows = number_at(&at), cols = 1, numbers[3];
+        bool is_line = rows == 0 || *at != 'x', is_known = false, is_bare = !strchr(word, ':');
+
+        if (!is_line) {
+            at++;
+            cols = number_at(&at);
+        }
+        if (rows > 0 && cols > 0 && *at == '\0') {
+            if (op->is_line == is_line)
+                IRON_TRY(add_size(out, count, (chosen_size){.rows = rows, .cols = cols}, err));
             continue;
         }
         if (parse_random(word, numbers)) {
             IRON_TRY(add_random(op, numbers, out, count, err));
             continue;
         }
-        IRON_FAIL_IF(!is_known_size(word), err, IRON_E_ARG,
+        for (size_t k = 0; iron__op_at(k); k++)
+            for (size_t s = 0; s < iron__op_at(k)->size_count; s++)
+                is_known = is_known || is_size(&iron__op_at(k)->sizes[s], word);
+        IRON_FAIL_IF(!is_known, err, IRON_E_ARG,
                      "size '%s' is unknown; use a name that iron arena --list shows, ROWSxCOLS, "
                      "a count of elements or random:COUNT[:SEED[:ELEMENTS]]",
                      word);
-        IRON_TRY(add_named(op, word, out, count, err));
+        for (const iron__size *s = op->sizes; s < op->sizes + op->size_count; s++) {
+            chosen_size size = {.rows = s->rows, .cols = s->cols, .dtype = s->dtype};
+
+            if (!is_size(s, word))
+                continue;
+            snprintf(size.name, sizeof size.name, "%s:%s", s->set, s->name);
+            IRON_TRY(add_size(out, count, size, err));
+            if (is_bare)
+                break; /* it means the first set that has it */
+        }
     }
     return IRON_OK;
 }
@@ -726,34 +679,27 @@ void iron__axis_accepts(const iron__axis *axis, char *text, size_t size) {
                      axis->words[k]);
 }
 
-/* A word of the axis, or a number in decimal notation only: strtod would also accept hexadecimal,
- * "inf" and blanks. */
-static bool parse_value(const iron__axis *axis, const char *value, double *at) {
-    char *end = NULL;
+/* Adds a word of the axis, or a number in decimal notation only: strtod would also accept
+ * hexadecimal, "inf" and blanks. */
+static iron_status add_value(const iron__op *op, const iron__axis *axis, const char *value,
+                             axis_values *out, iron_error *err) {
+    char accepts[200], *end = NULL;
     size_t word = 0;
+    bool is_right;
+    double at;
 
     while (axis->words && word < axis->count && strcmp(axis->words[word], value) != 0)
         word++;
-    *at = (double)word;
-    if (axis->words)
-        return word < axis->count;
-    if (strspn(value, "+-.0123456789eE") != strlen(value) || !strpbrk(value, "0123456789"))
-        return false;
     errno = 0;
-    *at = strtod(value, &end);
-    if (*end || errno != 0 || !(*at >= axis->least && *at <= axis->most))
-        return false;
-    return !axis->is_whole || iron__number_is_whole(*at);
-}
-
-static iron_status add_value(const iron__op *op, const iron__axis *axis, const char *value,
-                             axis_values *out, iron_error *err) {
-    double at = 0;
-    char accepts[200];
-
+    at = axis->words ? (double)word : strtod(value, &end);
+    is_right = axis->words
+                   ? word < axis->count
+                   : strspn(value, "+-.0123456789eE") == strlen(value) &&
+                         strpbrk(value, "0123456789") && !*end && errno == 0 && at >= axis->least &&
+                         at <= axis->most && (!axis->is_whole || iron__number_is_whole(at));
     iron__axis_accepts(axis, accepts, sizeof accepts);
-    IRON_FAIL_IF(!parse_value(axis, value, &at), err, IRON_E_ARG,
-                 "%s: %s is '%.60s'; it must be %s", op->name, axis->name, value, accepts);
+    IRON_FAIL_IF(!is_right, err, IRON_E_ARG, "%s: %s is '%.60s'; it must be %s", op->name,
+                 axis->name, value, accepts);
     for (size_t k = 0; k < out->count; k++)
         if (!(out->at[k] < at || out->at[k] > at))
             return IRON_OK; /* named before */
@@ -787,8 +733,8 @@ static iron_status choose_values(const iron__op *op, const iron__axis *axis,
     return IRON_OK;
 }
 
-/* Does a glob name the backend, not only match it with a wildcard, or is a contender from outside
- * for it? */
+/* Does a glob name the GPU backend, not only match it with a wildcard, or is a contender from
+ * outside for it? */
 static bool is_named(const iron_arena_options *o, const char *backend) {
     if (o->is_listing)
         return true;
@@ -798,8 +744,7 @@ static bool is_named(const iron_arena_options *o, const char *backend) {
     for (size_t k = 0; k < o->contender_count; k++) {
         const char *dot = strrchr(o->contenders[k], '.');
 
-        if (dot && strcmp(dot, strcmp(backend, "cuda") == 0 ? ".cu" : ".cl") == 0 &&
-            strcmp(backend, "cpu") != 0)
+        if (dot && strcmp(dot, strcmp(backend, "cuda") == 0 ? ".cu" : ".cl") == 0)
             return true;
     }
     return false;
@@ -901,46 +846,39 @@ static bool is_chosen(const planner *p, const char *name) {
     return is_any;
 }
 
-/* Sets the reason why the row cannot race, if it cannot. Every problem is made in the host's memory
- * first, and an eighth of that is left to others: where the system overcommits memory, using too
- * much of it ends the process. */
-static void find_reason(const planner *p, iron__race_plan_row *row) {
-    const iron__race_plan_device *d = &p->plan->devices[row->device_index];
-    const iron__contender *c = &row->contender;
-    const iron__case *k = &p->plan->cases[row->case_index].c;
-    uint64_t bytes = k->op->host_bytes ? k->op->host_bytes(k) : iron__op_useful_bytes(k);
-
-    row->reason[0] = '\0';
-    if (!d->is_available)
-        snprintf(row->reason, sizeof row->reason, "%s", d->reason);
-    else if (p->plan->host_bytes && bytes / 7 > p->plan->host_bytes / 8)
-        snprintf(row->reason, sizeof row->reason,
-                 "too large for this machine: %.1f GiB of data, and it has %.1f GiB of memory; use "
-                 "a smaller --size",
-                 (double)bytes / 0x1p30, (double)p->plan->host_bytes / 0x1p30);
-    else if (c->elements && !(c->elements & IRON_BIT(k->element)))
-        snprintf(row->reason, sizeof row->reason, "does not support %s",
-                 iron__element_name(k->element));
-    else if (d->is_cpu && !iron__cpu_has(c->needs))
-        snprintf(row->reason, sizeof row->reason,
-                 "this processor lacks an instruction set that it needs");
-    else if (row->memory != IRON_GPU_STRATEGIES && d->info.lacks[row->memory][0])
-        snprintf(row->reason, sizeof row->reason, "%s: %.200s",
-                 iron__gpu_strategy_name(row->memory), d->info.lacks[row->memory]);
-}
-
-/* Adds one row per strategy on GPUs, one on the CPU. */
+/* Adds one row per strategy on GPUs, one on the CPU, each with the reason why it cannot race, if it
+ * cannot. Every problem is made in the host's memory first, and an eighth of that is left to
+ * others: where the system overcommits memory, using too much of it ends the process. */
 static iron_status add_rows(planner *p, iron__race_plan_row row, uint32_t memory, iron_error *err) {
     iron__race_plan *plan = p->plan;
-    bool is_cpu = plan->devices[row.device_index].is_cpu;
+    const iron__race_plan_device *d = &plan->devices[row.device_index];
+    const iron__contender *c = &row.contender;
+    const iron__case *of = &plan->cases[row.case_index].c;
+    uint64_t bytes = of->op->host_bytes ? of->op->host_bytes(of) : iron__op_useful_bytes(of);
 
     for (uint32_t k = 0; k < IRON_GPU_STRATEGIES; k++) {
-        if (is_cpu ? k > 0 : !(memory & IRON_BIT(k)))
+        if (d->is_cpu ? k > 0 : !(memory & IRON_BIT(k)))
             continue;
         IRON_FAIL_IF(!IRON_ARRAY_GROW(&plan->rows, plan->row_count, &plan->row_room), err,
                      IRON_E_NOMEM, "out of memory for a plan of %zu rows", plan->row_count + 1);
-        row.memory = is_cpu ? IRON_GPU_STRATEGIES : (iron__gpu_strategy)k;
-        find_reason(p, &row);
+        row.memory = d->is_cpu ? IRON_GPU_STRATEGIES : (iron__gpu_strategy)k;
+        row.reason[0] = '\0';
+        if (!d->is_available)
+            snprintf(row.reason, sizeof row.reason, "%s", d->reason);
+        else if (plan->host_bytes && bytes / 7 > plan->host_bytes / 8)
+            snprintf(row.reason, sizeof row.reason,
+                     "too large for this machine: %.1f GiB of data, and it has %.1f GiB of memory; "
+                     "use a smaller --size",
+                     (double)bytes / 0x1p30, (double)plan->host_bytes / 0x1p30);
+        else if (c->elements && !(c->elements & IRON_BIT(of->element)))
+            snprintf(row.reason, sizeof row.reason, "does not support %s",
+                     iron__element_name(of->element));
+        else if (d->is_cpu && !iron__cpu_has(c->needs))
+            snprintf(row.reason, sizeof row.reason,
+                     "this processor lacks an instruction set that it needs");
+        else if (!d->is_cpu && d->info.lacks[k][0])
+            snprintf(row.reason, sizeof row.reason, "%s: %.200s",
+                     iron__gpu_strategy_name(row.memory), d->info.lacks[k]);
         plan->rows[plan->row_count++] = row;
     }
     return IRON_OK;
@@ -996,65 +934,6 @@ static bool next_candidate(const planner *p, const iron__race_plan_device *d, ca
     return false;
 }
 
-/* Adds the rows of a case: contenders and peers, on all devices. */
-static iron_status add_case_rows(planner *p, size_t case_index, iron_error *err) {
-    /* an op whose race is about kernels uses pageable memory, unless strategies are requested */
-    uint32_t memory = p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
-    /* a peer only computes, in device memory: two ways to copy the inputs are enough */
-    uint32_t peer_memory = memory & (IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED));
-
-    for (size_t device = 0; device < p->plan->device_count; device++) {
-        const iron__race_plan_device *d = &p->plan->devices[device];
-        candidates c = {.row = {.case_index = case_index, .device_index = device}};
-
-        while (next_candidate(p, d, &c)) {
-            const iron__contender *row = &c.row.contender;
-
-            /* a list shows every contender, whatever the case */
-            if ((!p->o->is_listing && row->suits &&
-                 !row->suits(row, &p->plan->cases[case_index].c)) ||
-                !is_chosen(p, c.row.name))
-                continue;
-            if (!d->is_available && !d->is_named) /* shown only if a glob names its backend */
-                p->absent = d;
-            else
-                IRON_TRY(add_rows(p, c.row,
-                                  c.row.outside ? IRON_BIT(IRON_GPU_PAGEABLE)
-                                  : c.row.peer  ? peer_memory
-                                                : memory,
-                                  err));
-        }
-    }
-    return IRON_OK;
-}
-
-/* When all rows are there: skips those whose runs take too long for their case's share of the
- * time. */
-static void skip_slow_rows(planner *p) {
-    double race = p->o->seconds > 0 ? p->o->seconds : IRON_SECONDS_DEFAULT;
-    double shares = RUNS_PER_CASE * (double)p->plan->case_count;
-    uint32_t threads = p->o->threads ? p->o->threads : iron__cpu_threads();
-
-    for (size_t k = 0; k < p->plan->row_count; k++) {
-        iron__race_plan_row *row = &p->plan->rows[k];
-        const iron__race_plan_device *d = &p->plan->devices[row->device_index];
-        const iron__contender *c = &row->contender;
-        double one;
-        char about[32];
-
-        if (row->reason[0] || !c->seconds)
-            continue;
-        one =
-            c->seconds(c, &p->plan->cases[row->case_index].c, d->is_cpu ? NULL : &d->info, threads);
-        if (one <= race / shares)
-            continue;
-        snprintf(about, sizeof about, one < 10 ? "%.2g" : "%.0f", one);
-        snprintf(row->reason, sizeof row->reason,
-                 "one run would take about %s s; use a smaller --size, or --time %.0f or more",
-                 about, one * shares + 0.5);
-    }
-}
-
 /* Does any glob choose something of the current op on that device? */
 static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
     candidates c = {.contender = 0};
@@ -1062,6 +941,15 @@ static bool chooses_device(const planner *p, const iron__race_plan_device *d) {
 
     while (next_candidate(p, d, &c))
         is_any = is_chosen(p, c.row.name) || is_any;
+    return is_any;
+}
+
+/* Does any glob choose something of the current op? */
+static bool chooses_op(const planner *p) {
+    bool is_any = false;
+
+    for (size_t d = 0; d < p->plan->device_count; d++)
+        is_any = chooses_device(p, &p->plan->devices[d]) || is_any;
     return is_any;
 }
 
@@ -1074,48 +962,6 @@ static uint32_t elements_for(const planner *p, const chosen_size *size) {
     if (p->o->data)
         return p->op->elements & own ? own : IRON_BIT(IRON_U32);
     return p->op->elements & (p->elements ? p->elements : wanted);
-}
-
-/* The default size depends on the caches of the devices that take part. */
-static void set_default_size(const planner *p, chosen_size *size) {
-    uint64_t cache = 0;
-    bool has_gpu = false;
-    uint32_t elements = elements_for(p, size);
-    iron__element element = p->op->usual;
-
-    if (elements && !(elements & IRON_BIT(element)))
-        element = (iron__element)__builtin_ctz(elements);
-
-    for (size_t k = 0; k < p->plan->device_count; k++) {
-        const iron__race_plan_device *d = &p->plan->devices[k];
-
-        if (!d->is_available || !chooses_device(p, d))
-            continue;
-        has_gpu = has_gpu || d->info.is_gpu;
-        cache = d->cache_bytes > cache ? d->cache_bytes : cache;
-    }
-    iron__op_usual_size(p->op, cache, has_gpu, element, &size->rows, &size->cols);
-}
-
-/* Without a glob a race is over everything, and each axis has its telling value only. */
-static iron_status make_grid(const planner *p, grid *g, iron_error *err) {
-    const iron_arena_options *o = p->o;
-    bool is_wide = (o->glob_count > 0 || o->contender_count > 0) && !o->is_listing;
-
-    *g = (grid){.count = 1};
-    for (size_t k = 0; k < p->op->axis_count; k++) {
-        const iron__axis *axis = &p->op->axes[k];
-
-        if (o->data && strcmp(axis->name, DATA_AXIS) == 0) {
-            g->axes[k] = (axis_values){.count = 1};
-            continue;
-        }
-        IRON_TRY(choose_values(p->op, axis, o->params, o->param_count, is_wide, &g->axes[k], err));
-        g->count *= g->axes[k].count;
-        for (size_t n = 0; n < o->param_count; n++)
-            p->is_known[n] = p->is_known[n] || is_about_axis(o->params[n], axis);
-    }
-    return IRON_OK;
 }
 
 /* The value index of the last axis in combination number *index, which becomes that of the axes
@@ -1133,9 +979,12 @@ static void set_values(const grid *g, size_t index, iron__case *c) {
         c->at[k] = g->axes[k].at[take_last(&g->axes[k], &index)];
 }
 
+/* Adds a case with its rows: contenders and peers, on all devices. */
 static iron_status add_case(planner *p, const chosen_size *size, const iron__case *c,
                             iron_error *err) {
     iron__race_plan *plan = p->plan;
+    /* an op whose race is about kernels uses pageable memory, unless strategies are requested */
+    uint32_t memory = p->op->is_resident && !p->o->memory ? IRON_BIT(IRON_GPU_PAGEABLE) : p->memory;
     iron__race_plan_case *added;
 
     IRON_FAIL_IF(!IRON_ARRAY_GROW(&plan->cases, plan->case_count, &plan->case_room), err,
@@ -1149,7 +998,29 @@ static iron_status add_case(planner *p, const chosen_size *size, const iron__cas
     memcpy(added->size_name, size->name, sizeof added->size_name);
     iron__size_text(p->op, size->rows, size->cols, added->size, sizeof added->size);
     added->axes = iron__params_text(&added->params, true);
-    return add_case_rows(p, plan->case_count - 1, err);
+    for (size_t k = 0; k < plan->device_count; k++) {
+        const iron__race_plan_device *d = &plan->devices[k];
+        candidates next = {.row = {.case_index = plan->case_count - 1, .device_index = k}};
+
+        while (next_candidate(p, d, &next)) {
+            const iron__contender *row = &next.row.contender;
+            uint32_t in = memory;
+
+            /* a list shows every contender, whatever the case */
+            if ((!p->o->is_listing && row->suits && !row->suits(row, &added->c)) ||
+                !is_chosen(p, next.row.name))
+                continue;
+            if (next.row.outside)
+                in = IRON_BIT(IRON_GPU_PAGEABLE);
+            else if (next.row.peer) /* it only computes: two ways to copy the inputs are enough */
+                in &= IRON_BIT(IRON_GPU_PAGEABLE) | IRON_BIT(IRON_GPU_PINNED);
+            if (!d->is_available && !d->is_named) /* shown only if a glob names its backend */
+                p->absent = d;
+            else
+                IRON_TRY(add_rows(p, next.row, in, err));
+        }
+    }
+    return IRON_OK;
 }
 
 static void add_remark(iron__race_plan *plan, const char *kind, const char *what,
@@ -1210,17 +1081,46 @@ static iron_status add_cases(planner *p, iron_error *err) {
     size_t count = 1, before = p->plan->case_count;
     uint32_t all = 0;
     char reason[240];
-    grid g;
+    grid g = {.count = 1};
+    const iron_arena_options *o = p->o;
+    bool is_wide = (o->glob_count > 0 || o->contender_count > 0) && !o->is_listing;
 
     p->refused = 0;
+    /* without a glob a race is over everything, and each axis has its telling value only */
+    for (size_t k = 0; k < p->op->axis_count; k++) {
+        const iron__axis *axis = &p->op->axes[k];
 
-    IRON_TRY(make_grid(p, &g, err));
-    if (p->o->sizes)
-        IRON_TRY(parse_sizes(p->op, p->o->sizes, sizes, &count, err));
-    else if (p->o->data)
+        if (o->data && strcmp(axis->name, DATA_AXIS) == 0) {
+            g.axes[k] = (axis_values){.count = 1};
+            continue;
+        }
+        IRON_TRY(choose_values(p->op, axis, o->params, o->param_count, is_wide, &g.axes[k], err));
+        g.count *= g.axes[k].count;
+        for (size_t n = 0; n < o->param_count; n++)
+            p->is_known[n] = p->is_known[n] || is_about_axis(o->params[n], axis);
+    }
+    if (o->sizes) {
+        IRON_TRY(parse_sizes(p->op, o->sizes, sizes, &count, err));
+    } else if (o->data) {
         sizes[0] = (chosen_size){.rows = p->plan->own.data.count, .cols = 1};
-    else
-        set_default_size(p, &sizes[0]);
+    } else { /* it depends on the caches of the devices that take part */
+        uint64_t cache = 0;
+        bool has_gpu = false;
+        uint32_t elements = elements_for(p, &sizes[0]);
+        iron__element element = p->op->usual;
+
+        if (elements && !(elements & IRON_BIT(element)))
+            element = (iron__element)__builtin_ctz(elements);
+        for (size_t k = 0; k < p->plan->device_count; k++) {
+            const iron__race_plan_device *d = &p->plan->devices[k];
+
+            if (!d->is_available || !chooses_device(p, d))
+                continue;
+            has_gpu = has_gpu || d->info.is_gpu;
+            cache = d->cache_bytes > cache ? d->cache_bytes : cache;
+        }
+        iron__op_usual_size(p->op, cache, has_gpu, element, &sizes[0].rows, &sizes[0].cols);
+    }
     for (size_t k = 0; k < count; k++) {
         uint32_t elements = elements_for(p, &sizes[k]);
 
@@ -1254,15 +1154,6 @@ static const iron__op *plan_op_at(const iron__race_plan *plan, size_t index) {
     return index - count < plan->own_op_count ? plan->own_ops[index - count] : NULL;
 }
 
-/* Does any glob choose something of the current op? */
-static bool chooses_op(const planner *p) {
-    bool is_any = false;
-
-    for (size_t d = 0; d < p->plan->device_count; d++)
-        is_any = chooses_device(p, &p->plan->devices[d]) || is_any;
-    return is_any;
-}
-
 /* No chosen op has the requested sizes or types. */
 static iron_status refuse_cases(planner *p, iron_error *err) {
     const iron_arena_options *o = p->o;
@@ -1284,24 +1175,53 @@ static iron_status refuse_cases(planner *p, iron_error *err) {
               o->dtype ? o->dtype : "", types);
 }
 
-static iron_status check_used(planner *p, iron_error *err) {
-    const iron_arena_options *o = p->o;
-    char names[160] = ""; /* the axes of the chosen ops */
+#define BYTES_PER_TOKEN 8u /* here, and in a problem, which has a copy in its own type */
+#define VOCAB_USUAL     50257u
+#define VOCAB_MAX       (UINT64_C(1) << 31)
 
-    for (size_t k = 0; k < o->glob_count; k++)
-        IRON_FAIL_IF(!p->is_used[k], err, IRON_E_ARG,
-                     "no contender matches '%.60s'; iron arena --list shows them all", o->globs[k]);
-    for (size_t k = 0; k < o->param_count; k++) {
-        if (p->is_known[k])
-            continue;
-        for (size_t n = 0; (p->op = plan_op_at(p->plan, n)); n++)
-            for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
-                iron__append(names, sizeof names, "%s%s (%s)", names[0] ? ", " : "",
-                             p->op->axes[a].name, p->op->name);
-        IRON_FAIL(err, IRON_E_ARG, "no chosen op has the parameter '%.*s'; they have %s",
-                  (int)(strcspn(o->params[k], "=") < 40 ? strcspn(o->params[k], "=") : 40),
-                  o->params[k], names[0] ? names : "none");
-    }
+/* Reads the first `wanted` tokens of the user's (0: as many as fit, with their copy, into half of
+ * the machine's memory): once, since the vocabulary is a part of every case. With a vocab all must
+ * be below it, without one (0) it is found. IRON_E_ARG. */
+static iron_status own_data_read(iron__own_data *own, const iron_arena_data *from, uint64_t wanted,
+                                 uint32_t vocab, uint64_t host_bytes, iron_error *err) {
+    iron__op_data *d = &own->data;
+    uint64_t most = host_bytes ? host_bytes / 2 / BYTES_PER_TOKEN : UINT64_MAX, least = 0, at = 0;
+    const char *slash;
+
+    IRON_FAIL_IF(from->struct_size != sizeof *from, err, IRON_E_ARG,
+                 "an arena's data have %u bytes, which is another version", from->struct_size);
+    d->element = iron__element_find(from->dtype);
+    slash = strrchr(from->file, '/');
+    snprintf(d->name, sizeof d->name, "%s", slash && slash[1] ? slash + 1 : from->file);
+    for (char *c = d->name; *c; c++)
+        if ((unsigned char)*c <= ' ' || strchr("/,=\"'", *c))
+            *c = '_'; /* it must be one word */
+    snprintf(own->file, sizeof own->file, "%s", from->file);
+    own->total = from->tokens;
+    IRON_FAIL_IF(from->tokens == 0, err, IRON_E_ARG, "%.180s has no tokens to race over",
+                 own->file);
+    if (most > from->tokens)
+        most = from->tokens;
+    IRON_FAIL_IF(wanted > most, err, IRON_E_ARG,
+                 "--size %" PRIu64 " is more than the %" PRIu64 " tokens of %.120s%s", wanted, most,
+                 own->file, most < from->tokens ? " that fit into memory" : "");
+    d->count = wanted ? wanted : most;
+    own->bytes = (size_t)d->count * sizeof *d->tokens;
+    own->tokens = iron__allocate_large(own->bytes, err);
+    if (!own->tokens)
+        return IRON_E_NOMEM;
+    d->tokens = own->tokens;
+    IRON_TRY(from->read(from->context, own->tokens, (size_t)d->count, err));
+    for (uint64_t k = 0; k < d->count; k++) /* every id must be below the vocabulary */
+        if (d->tokens[k] >= least) {
+            least = d->tokens[k] + UINT64_C(1);
+            at = k;
+        }
+    IRON_FAIL_IF(least > (vocab ? vocab : VOCAB_MAX), err, IRON_E_ARG,
+                 "%.100s: token %" PRIu64 " at position %" PRIu64 " is not below %s%" PRIu64,
+                 own->file, least - 1, at, vocab ? "--vocab " : "the largest vocabulary, ",
+                 vocab ? vocab : VOCAB_MAX);
+    own->vocab = vocab ? vocab : (uint32_t)(least > VOCAB_USUAL ? least : VOCAB_USUAL);
     return IRON_OK;
 }
 
@@ -1323,24 +1243,7 @@ static iron_status read_data(planner *p, iron_error *err) {
         for (size_t s = 0; s < count && chooses_op(p); s++)
             wanted = sizes[s].rows > wanted ? sizes[s].rows : wanted;
     }
-    return iron__own_data_read(&p->plan->own, o->data, wanted, o->vocab, p->plan->host_bytes, err);
-}
-
-/* Can the current op race over the user's tokens? If not, a remark says why, or it is added to
- * `others`. */
-static bool takes_data(planner *p, char *others, size_t size, iron_error *why) {
-    const iron__own_data *own = &p->plan->own;
-    iron__case c = {
-        .op = p->op, .rows = own->data.count, .cols = 1, .vocab = own->vocab, .data = &own->data};
-
-    c.element = (iron__element)__builtin_ctz(elements_for(p, &(chosen_size){.rows = c.rows}));
-    if (!p->op->takes_data)
-        iron__append(others, size, "%s%s", others[0] ? ", " : "", p->op->name);
-    else if (p->op->accept(&c, why) == IRON_OK)
-        return true;
-    else
-        add_remark(p->plan, "passed over", p->op->name, why->text);
-    return false;
+    return own_data_read(&p->plan->own, o->data, wanted, o->vocab, p->plan->host_bytes, err);
 }
 
 /* A requested vocabulary must be that of a case; types that have none are named. */
@@ -1369,8 +1272,11 @@ static iron_status check_vocab(planner *p, iron_error *err) {
 }
 
 static iron_status add_ops(planner *p, iron_error *err) {
+    const iron_arena_options *o = p->o;
+    const iron__own_data *own = &p->plan->own;
     iron_error why = {IRON_OK, 0, ""};
     char others[240] = ""; /* ops that take no data */
+    char names[160] = "";  /* the axes of the chosen ops */
     bool has_op = false;
 
     if (p->o->data)
@@ -1378,14 +1284,43 @@ static iron_status add_ops(planner *p, iron_error *err) {
     for (size_t k = 0; (p->op = plan_op_at(p->plan, k)); k++) {
         if (!chooses_op(p))
             continue;
-        if (p->o->data && !takes_data(p, others, sizeof others, &why))
+        if (o->data && !p->op->takes_data) {
+            iron__append(others, sizeof others, "%s%s", others[0] ? ", " : "", p->op->name);
             continue;
+        }
+        if (o->data) {
+            iron__case c = {.op = p->op,
+                            .rows = own->data.count,
+                            .cols = 1,
+                            .vocab = own->vocab,
+                            .data = &own->data};
+
+            c.element =
+                (iron__element)__builtin_ctz(elements_for(p, &(chosen_size){.rows = c.rows}));
+            if (p->op->accept(&c, &why) != IRON_OK) {
+                add_remark(p->plan, "passed over", p->op->name, why.text);
+                continue;
+            }
+        }
         has_op = true;
         IRON_TRY(add_cases(p, err));
     }
     if (others[0])
         add_remark(p->plan, "passed over", others, "not for --data");
-    IRON_TRY(check_used(p, err));
+    for (size_t k = 0; k < o->glob_count; k++)
+        IRON_FAIL_IF(!p->is_used[k], err, IRON_E_ARG,
+                     "no contender matches '%.60s'; iron arena --list shows them all", o->globs[k]);
+    for (size_t k = 0; k < o->param_count; k++) {
+        if (p->is_known[k])
+            continue;
+        for (size_t n = 0; (p->op = plan_op_at(p->plan, n)); n++)
+            for (size_t a = 0; chooses_op(p) && a < p->op->axis_count; a++)
+                iron__append(names, sizeof names, "%s%s (%s)", names[0] ? ", " : "",
+                             p->op->axes[a].name, p->op->name);
+        IRON_FAIL(err, IRON_E_ARG, "no chosen op has the parameter '%.*s'; they have %s",
+                  (int)(strcspn(o->params[k], "=") < 40 ? strcspn(o->params[k], "=") : 40),
+                  o->params[k], names[0] ? names : "none");
+    }
     IRON_FAIL_IF(!has_op && p->o->data, err, IRON_E_ARG,
                  "no chosen op can race over %.100s: %.120s", p->plan->own.file,
                  why.text[0] ? why.text : "choose tokens, seal or histogram");
@@ -1403,46 +1338,14 @@ static iron_status add_ops(planner *p, iron_error *err) {
     return IRON_OK;
 }
 
-/* How many values "NAME=V,..." has; each is a number of digits, letters and dots, so that it needs
- * no quotes anywhere. IRON_E_ARG. */
-static iron_status check_define(const char *text, size_t *values, iron_error *err) {
-    size_t length = strcspn(text, "=");
-    const char *list = text + length + 1;
-    char value[WORD_ROOM];
-
-    *values = 0;
-    IRON_FAIL_IF(length == 0 || length >= sizeof((iron__define *)NULL)->name || !text[length] ||
-                     strspn(text, IRON_OUTSIDE_NAME) != length || strcspn(text, "-") < length,
-                 err, IRON_E_ARG, "--define '%.60s' is not NAME=VALUE,...", text);
-    while (next_word(&list, value)) {
-        IRON_FAIL_IF(!value[0] || value[strspn(value, IRON_OUTSIDE_NAME ".+")], err, IRON_E_ARG,
-                     "--define '%.60s': '%.30s' is not a number or name", text, value);
-        (*values)++;
-    }
-    return IRON_OK;
-}
-
-/* Sets value number `index` of "NAME=V,..." in the contender, and names it after it. */
-static void set_define(iron__outside *o, const char *text, size_t index) {
-    iron__define *d = &o->defines.list[o->defines.count];
-    size_t length = strcspn(text, "=");
-    const char *list = text + length + 1;
-    char value[WORD_ROOM] = "";
-
-    for (size_t k = 0; k <= index && next_word(&list, value); k++)
-        ;
-    snprintf(d->name, sizeof d->name, "%.*s", (int)length, text);
-    snprintf(d->value, sizeof d->value, "%s", value);
-    iron__append(o->name, sizeof o->name, "%s%s=%s", o->defines.count ? "," : ".", d->name,
-                 d->value);
-    o->defines.count++;
-}
-
 #define OUTSIDE_MAX 256u
 
-/* The ops that the files bring: each once, however often its contender is compiled. */
-static iron_status add_own_ops(const iron_arena_options *o, iron__race_plan *plan,
+/* Reads the contenders from outside, one for each combination of what they are compiled with. */
+static iron_status add_outside(const iron_arena_options *o, iron__race_plan *plan,
                                iron_error *err) {
+    size_t counts[IRON_OUTSIDE_DEFINES], combinations = 1;
+
+    /* the ops that the files bring: each once, however often its contender is compiled */
     plan->own_ops = calloc(o->contender_count + 1, sizeof(iron__op *));
     if (!plan->own_ops)
         return iron__no_memory(err, "contenders");
@@ -1457,19 +1360,27 @@ static iron_status add_own_ops(const iron_arena_options *o, iron__race_plan *pla
             IRON_FAIL_IF(strcmp(plan->own_ops[other]->name, op->name) == 0, err, IRON_E_ARG,
                          "two files bring the op %s; name one file", op->name);
     }
-    return IRON_OK;
-}
-
-/* Reads the contenders from outside, one for each combination of what they are compiled with. */
-static iron_status add_outside(const iron_arena_options *o, iron__race_plan *plan,
-                               iron_error *err) {
-    size_t counts[IRON_OUTSIDE_DEFINES], combinations = 1;
-
     IRON_FAIL_IF(o->define_count > 4, err, IRON_E_ARG, "more than four --define");
     IRON_FAIL_IF(o->define_count > 0 && o->contender_count == 0, err, IRON_E_ARG,
                  "--define is for a --contender");
     for (size_t k = 0; k < o->define_count; k++) {
-        IRON_TRY(check_define(o->defines[k], &counts[k], err));
+        /* NAME=V,...: each value is of digits, letters and dots, so that it needs no quotes
+         * anywhere */
+        size_t length = strcspn(o->defines[k], "=");
+        const char *list = o->defines[k] + length + 1;
+        char value[WORD_ROOM];
+
+        counts[k] = 0;
+        IRON_FAIL_IF(length == 0 || length >= sizeof((iron__define *)NULL)->name ||
+                         !o->defines[k][length] ||
+                         strspn(o->defines[k], IRON_OUTSIDE_NAME) != length ||
+                         strcspn(o->defines[k], "-") < length,
+                     err, IRON_E_ARG, "--define '%.60s' is not NAME=VALUE,...", o->defines[k]);
+        while (next_word(&list, value)) {
+            IRON_FAIL_IF(!value[0] || value[strspn(value, IRON_OUTSIDE_NAME ".+")], err, IRON_E_ARG,
+                         "--define '%.60s': '%.30s' is not a number or name", o->defines[k], value);
+            counts[k]++;
+        }
         combinations *= counts[k];
     }
     IRON_FAIL_IF(o->contender_count * combinations > OUTSIDE_MAX || combinations > OUTSIDE_MAX, err,
@@ -1489,7 +1400,18 @@ static iron_status add_outside(const iron_arena_options *o, iron__race_plan *pla
             continue;
         }
         for (size_t d = 0; d < o->define_count; d++) {
-            set_define(to, o->defines[d], at % counts[d]);
+            iron__define *define = &to->defines.list[to->defines.count];
+            size_t length = strcspn(o->defines[d], "=");
+            const char *list = o->defines[d] + length + 1;
+            char value[WORD_ROOM] = "";
+
+            for (size_t n = 0; n <= at % counts[d] && next_word(&list, value); n++)
+                ;
+            snprintf(define->name, sizeof define->name, "%.*s", (int)length, o->defines[d]);
+            snprintf(define->value, sizeof define->value, "%s", value);
+            iron__append(to->name, sizeof to->name, "%s%s=%s", to->defines.count ? "," : ".",
+                         define->name, define->value);
+            to->defines.count++;
             at /= counts[d];
         }
         IRON_TRY(iron__outside_resolve(to, (const iron__op *const *)plan->own_ops,
@@ -1509,13 +1431,14 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     iron_cpu_info cpu = {.struct_size = sizeof cpu};
     iron__race_plan *plan = p->plan;
     iron__gpu_devices wanted;
+    double race = p->o->seconds > 0 ? p->o->seconds : IRON_SECONDS_DEFAULT, shares;
+    uint32_t threads = p->o->threads ? p->o->threads : iron__cpu_threads();
 
     IRON_TRY(parse_memory(p->o->memory, &p->memory, err));
     IRON_TRY(parse_scopes(p->o->scopes, &p->scopes, err));
     IRON_TRY(parse_dtypes(p->o->dtype, &p->elements, err));
     IRON_TRY(check_params(p->o->params, p->o->param_count, err));
     IRON_TRY(peers_open(&plan->peers, err));
-    IRON_TRY(add_own_ops(p->o, plan, err));
     IRON_TRY(add_outside(p->o, plan, err));
     plan->remarks = calloc(REMARKS_MAX, sizeof plan->remarks[0]);
     IRON_FAIL_IF(!plan->remarks, err, IRON_E_NOMEM, "out of memory for a plan");
@@ -1526,7 +1449,25 @@ static iron_status fill_plan(planner *p, iron_error *err) {
     if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
         plan->host_bytes = cpu.memory_bytes;
     IRON_TRY(add_ops(p, err));
-    skip_slow_rows(p);
+    shares = RUNS_PER_CASE * (double)plan->case_count;
+    /* rows whose runs take too long for their case's share of the time are skipped */
+    for (size_t k = 0; k < plan->row_count; k++) {
+        iron__race_plan_row *row = &plan->rows[k];
+        const iron__race_plan_device *d = &plan->devices[row->device_index];
+        const iron__contender *c = &row->contender;
+        double one;
+        char about[32];
+
+        if (row->reason[0] || !c->seconds)
+            continue;
+        one = c->seconds(c, &plan->cases[row->case_index].c, d->is_cpu ? NULL : &d->info, threads);
+        if (one <= race / shares)
+            continue;
+        snprintf(about, sizeof about, one < 10 ? "%.2g" : "%.0f", one);
+        snprintf(row->reason, sizeof row->reason,
+                 "one run would take about %s s; use a smaller --size, or --time %.0f or more",
+                 about, one * shares + 0.5);
+    }
     for (size_t k = 0; k < plan->device_count; k++)
         if (!plan->devices[k].is_available)
             add_remark(plan, "unavailable", plan->devices[k].backend, plan->devices[k].reason);
@@ -1615,7 +1556,14 @@ static void write_command(const iron_arena_options *o, char *command, size_t siz
         iron__append(command, size, " --time %g", o->seconds);
 }
 
-static iron_status check_options(const iron_arena_options *o, iron_error *err) {
+/* iron_arena_open over the ops of op_at: tests bring their own. */
+static iron_status open_arena(const iron_arena_options *o, iron__op_lister op_at, iron_arena **out,
+                              iron_error *err) {
+    iron_arena *a;
+    iron_status status;
+    size_t rows;
+
+    *out = NULL;
     IRON_FAIL_IF(
         o->struct_size != sizeof *o, err, IRON_E_ARG,
         "arena options have %u bytes, which is another version; call iron_arena_options_init",
@@ -1625,22 +1573,11 @@ static iron_status check_options(const iron_arena_options *o, iron_error *err) {
     IRON_FAIL_IF(o->streams > 32, err, IRON_E_ARG, "streams is %u; it must be 1 to 32", o->streams);
     IRON_FAIL_IF(o->runs > IRON_SAMPLES_MAX, err, IRON_E_ARG, "runs is %u; it must be at most %u",
                  o->runs, IRON_SAMPLES_MAX);
-    return IRON_OK;
-}
-
-/* iron_arena_open over the ops of op_at: tests bring their own. */
-static iron_status open_arena(const iron_arena_options *options, iron__op_lister op_at,
-                              iron_arena **out, iron_error *err) {
-    iron_arena *a;
-    iron_status status;
-    size_t rows;
-
-    *out = NULL;
-    IRON_TRY(check_options(options, err));
     a = calloc(1, sizeof *a);
-    IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory for an arena");
-    a->options = *options;
-    status = plan_make(&a->plan, options, op_at, err);
+    if (!a)
+        return iron__no_memory(err, "an arena");
+    a->options = *o;
+    status = plan_make(&a->plan, o, op_at, err);
     if (status != IRON_OK)
         goto done;
     rows = a->plan.row_count;
@@ -1654,7 +1591,7 @@ static iron_status open_arena(const iron_arena_options *options, iron__op_lister
         !a->report.devices || !a->report.rows)
         status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for an arena of %zu rows", rows);
     a->report.own = a->plan.own.tokens ? &a->plan.own : NULL;
-    write_command(options, a->report.command, sizeof a->report.command);
+    write_command(o, a->report.command, sizeof a->report.command);
 done:
     if (status != IRON_OK)
         iron_arena_close(a);

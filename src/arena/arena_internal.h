@@ -4,7 +4,6 @@
  *
  *   arena.c       opens an arena: loads the peers (plug-ins), and plans which contenders race
  *                 over which cases on which devices
- *   own_data.c    reads the user's tokens, for a race over them
  *   run.c         runs the planned race: ceilings, then contenders case by case, device by device;
  *                 then turns the samples (stats.c) into a report
  *   energy.c      the energy that a row takes
@@ -31,6 +30,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The race: contenders are verified, timed in interleaved rounds, and verified again (run.c). It
  * knows nothing about ops, devices or memory. A contender is something that can be timed in some
@@ -74,7 +75,6 @@ typedef enum iron__scope {
     IRON_SCOPES
 } iron__scope;
 
-/* "prepare", "kernel", "transfer", "end_to_end" */
 const char *iron__scope_name(iron__scope scope);
 
 typedef struct iron__race_contender iron__race_contender;
@@ -100,7 +100,6 @@ typedef enum iron__row_status {
     IRON_ROW_STATUSES
 } iron__row_status;
 
-/* "ok", "wrong", "skipped", "failed", "implausible" */
 const char *iron__row_status_name(iron__row_status status);
 
 /* A contender set up on a device, ready to be timed. Implementations begin with this struct. */
@@ -130,7 +129,6 @@ typedef struct iron__samples {
     iron__stop stop;
 } iron__samples;
 
-/* Leaves a struct of zeros. */
 static inline void iron__samples_deinit(iron__samples *samples) {
     free(samples->ms);
     *samples = (iron__samples){0};
@@ -205,7 +203,7 @@ static inline void iron__race_row_deinit(iron__race_row *row) {
     iron__samples_deinit(&row->cold);
 }
 
-/* The user's tokens (own_data.c). */
+/* The user's tokens. */
 typedef struct iron__own_data {
     iron__op_data data; /* data.tokens: NULL without --data */
     uint32_t *tokens;   /* owned; iron__allocate_large, of so many bytes */
@@ -214,11 +212,6 @@ typedef struct iron__own_data {
     char file[256]; /* as the user named it */
     uint64_t total; /* tokens of the file; data.count of them are used */
 } iron__own_data;
-
-/* Reads the first `wanted` tokens (0: all that fit into memory). With a vocab all must be below it,
- * without one (0) it is found. IRON_E_ARG. */
-iron_status iron__own_data_read(iron__own_data *own, const iron_arena_data *from, uint64_t wanted,
-                                uint32_t vocab, uint64_t host_bytes, iron_error *err);
 
 /* The report: the results of a race, for everything that prints or compares them. run.c computes
  * every figure once; report.c only formats. */

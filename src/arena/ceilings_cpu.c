@@ -32,8 +32,6 @@
 #include "core/hash.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -152,8 +150,6 @@ static const struct {
               {"512-bit", IRON_CPU_AVX512, {loop_64_l1, loop_64_l2, loop_64_nta}}
 #endif
 };
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* How the pages of the working set are made. */
 typedef enum pages { PAGES_HUGE, PAGES_ORDINARY, PAGES_SPREAD, PAGES_KINDS } pages;
@@ -458,38 +454,11 @@ static uint64_t processor_ns(void) {
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-static void search_all(iron__cpu_ceilings *c) {
-    uint64_t start = iron__clock_ns(), processors = processor_ns();
-
-    search_way(c, IRON_CPU_READ);
-    search_pages(c);
-    for (iron__cpu_pass pass = IRON_CPU_WRITE; pass < IRON_CPU_PASSES; pass++)
-        search_way(c, pass);
-    c->is_known = true;
-    if ((double)(processor_ns() - processors) >
-        QUIET * c->threads * (double)(iron__clock_ns() - start))
-        calibration_save(c);
-}
-
 uint64_t iron__ceiling_bytes(uint64_t asked) {
     const char *text = secure_getenv("IRON_CEILING_MIB");
     unsigned long mib = text ? strtoul(text, NULL, 10) : 0;
 
     return asked ? asked : mib <= BUFFER_MAX >> 20 ? (uint64_t)mib << 20 : BUFFER_MAX;
-}
-
-static uint64_t choose_bytes(uint64_t bytes) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-
-    bytes = iron__ceiling_bytes(bytes);
-    if (bytes == 0) {
-        iron_cpu_describe(&cpu, NULL);
-        bytes = 4 * iron__cpu_last_cache_bytes();
-        bytes = bytes < BUFFER_MIN ? BUFFER_MIN : bytes > BUFFER_MAX ? BUFFER_MAX : bytes;
-        if (bytes > cpu.memory_bytes / 4)
-            bytes = cpu.memory_bytes / 4;
-    }
-    return (bytes + GRANULE - 1) / GRANULE * GRANULE;
 }
 
 static uint32_t widest(void) {
@@ -533,6 +502,7 @@ double iron__cpu_read_gb_s(uint64_t bytes, uint32_t threads) {
 
 iron_status iron__cpu_ceilings_create(uint32_t threads, uint64_t bytes, iron__cpu_ceilings **out,
                                       iron_error *err) {
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
     iron__cpu_ceilings *c;
     iron_status status = IRON_OK;
 
@@ -544,7 +514,15 @@ iron_status iron__cpu_ceilings_create(uint32_t threads, uint64_t bytes, iron__cp
     if (!c)
         return iron__no_memory(err, "a measurement");
     c->threads = threads;
-    c->bytes = (size_t)choose_bytes(bytes);
+    bytes = iron__ceiling_bytes(bytes);
+    if (bytes == 0) {
+        iron_cpu_describe(&cpu, NULL);
+        bytes = 4 * iron__cpu_last_cache_bytes();
+        bytes = bytes < BUFFER_MIN ? BUFFER_MIN : bytes > BUFFER_MAX ? BUFFER_MAX : bytes;
+        if (bytes > cpu.memory_bytes / 4)
+            bytes = cpu.memory_bytes / 4;
+    }
+    c->bytes = (size_t)((bytes + GRANULE - 1) / GRANULE * GRANULE);
     for (size_t k = 0; k < IRON_CPU_PASSES; k++)
         c->ways[k] = (way){widest(), INTO_L2, IRON_PREFETCH_BYTES, 1u << 20, threads, 0};
     for (size_t k = 0; k < COUNT(c->pools) && status == IRON_OK; k++)
@@ -569,11 +547,23 @@ void iron__cpu_ceilings_destroy(iron__cpu_ceilings *c) {
 }
 
 iron_status iron__cpu_ceilings_prepare(iron__cpu_ceilings *c, bool is_new_search, iron_error *err) {
+    uint64_t start, processors;
+
     if (!c->is_known && !is_new_search)
         c->is_known = calibration_load(c);
     IRON_TRY(make_buffer(c, err));
-    if (!c->is_known || is_new_search)
-        search_all(c);
+    if (c->is_known && !is_new_search)
+        return IRON_OK;
+    start = iron__clock_ns();
+    processors = processor_ns();
+    search_way(c, IRON_CPU_READ);
+    search_pages(c);
+    for (iron__cpu_pass pass = IRON_CPU_WRITE; pass < IRON_CPU_PASSES; pass++)
+        search_way(c, pass);
+    c->is_known = true;
+    if ((double)(processor_ns() - processors) >
+        QUIET * c->threads * (double)(iron__clock_ns() - start))
+        calibration_save(c);
     return IRON_OK;
 }
 

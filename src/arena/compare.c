@@ -26,11 +26,6 @@
 #include "core/array.h"
 #include "core/fail.h"
 #include "core/files.h"
-#include "core/json.h"
-#include "core/memory.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define SCHEMA "iron.arena/1"
 
@@ -93,22 +88,6 @@ typedef struct comparison {
     size_t slower_count; /* slower and broken: what makes a comparison fail */
 } comparison;
 
-static iron_status parse_file(const char *path, const iron__json **root, iron_error *err) {
-    iron_error why = {0};
-    char *text = NULL;
-    size_t length = 0;
-    iron_status status =
-        iron__small_file_read(path, "report", IRON_JSON_BYTES_MAX, false, &text, &length, &why);
-
-    if (status != IRON_OK)
-        return iron__fail(err, status, why.native, "%s; " WHAT_TO_DO, why.text);
-    status = iron__json_parse(text, length, iron__allocator_default(), root, &why);
-    if (status != IRON_OK)
-        iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
-    free(text);
-    return status;
-}
-
 /* Copies what fits, with control characters replaced. */
 static void copy_text(char *to, size_t size, const char *from) {
     snprintf(to, size, "%s", from);
@@ -133,7 +112,7 @@ static const char *read_key(const iron__json *row, iron__report_row *out) {
                  {"size", out->size, sizeof out->size, false},
                  {"dtype", out->dtype, sizeof out->dtype, false}};
 
-    for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+    for (size_t k = 0; k < COUNT(texts); k++) {
         const iron__json *value = iron__json_member(row, texts[k].name);
         const char *text = iron__json_get_text(value);
 
@@ -143,17 +122,6 @@ static const char *read_key(const iron__json *row, iron__report_row *out) {
         copy_text(texts[k].to, texts[k].size, text ? text : "");
     }
     return NULL;
-}
-
-static bool read_status(const iron__json *row, iron__row_status *status) {
-    const char *text = iron__json_get_text(iron__json_member(row, "status"));
-
-    for (int k = IRON_ROW_OK; text && k < IRON_ROW_STATUSES; k++)
-        if (strcmp(text, iron__row_status_name((iron__row_status)k)) == 0) {
-            *status = (iron__row_status)k;
-            return true;
-        }
-    return false;
 }
 
 static bool read_samples(const iron__json *row, old_row *out) {
@@ -182,41 +150,31 @@ static bool read_param(const iron__json *row, const char *name, uint64_t otherwi
     return !value || value->kind == IRON_JSON_NULL || iron__json_get_whole(value, UINT32_MAX, out);
 }
 
-/* Params that are not the case's: how the row was raced, and vocab, which has its own field. */
-static bool is_row_param(const char *name) {
-    static const char *const names[] = {"vocab", "nodes", "threads", "streams", "size_name"};
-
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
-        if (strcmp(names[k], name) == 0)
-            return true;
-    return false;
-}
-
-/* Reads a word or a number; false if it is something else. Whether it was an axis does not matter:
- * it is only compared and printed. */
-static bool read_value(const iron__json *value, iron__param *out) {
-    const char *word = iron__json_get_text(value);
-    bool flag = false;
-
-    if (iron__json_get_bool(value, &flag))
-        word = flag ? "true" : "false";
-    copy_text(out->name, sizeof out->name, value->name);
-    copy_text(out->word, sizeof out->word, word ? word : "");
-    return word ? word[0] != '\0' : iron__json_get_number(value, &out->number);
-}
-
-/* Reads the parameters of the case; false if one is invalid, or there are too many. */
+/* Reads the parameters of the case, words or numbers; false if one is invalid, or there are too
+ * many. Whether one was an axis does not matter: it is only compared and printed. */
 static bool read_case_params(const iron__json *row, iron__params *out) {
+    /* how the row was raced, and vocab, which has its own field */
+    static const char *const others[] = {"vocab", "nodes", "threads", "streams", "size_name"};
     const iron__json *params = iron__json_member(row, "params");
     size_t count = params && params->kind == IRON_JSON_OBJECT ? params->count : 0;
 
     for (size_t k = 0; k < count; k++) {
         const iron__json *value = &params->items[k];
+        const char *word = iron__json_get_text(value);
+        iron__param *to = &out->list[out->count];
+        bool flag = false, is_other = value->kind == IRON_JSON_NULL;
 
-        if (is_row_param(value->name) || value->kind == IRON_JSON_NULL)
+        for (size_t n = 0; n < COUNT(others); n++)
+            is_other = is_other || strcmp(others[n], value->name) == 0;
+        if (is_other)
             continue;
-        if (out->count == IRON_PARAMS_MAX || !read_value(value, &out->list[out->count]))
+        if (iron__json_get_bool(value, &flag))
+            word = flag ? "true" : "false";
+        if (out->count == IRON_PARAMS_MAX ||
+            (word ? !word[0] : !iron__json_get_number(value, &to->number)))
             return false;
+        copy_text(to->name, sizeof to->name, value->name);
+        copy_text(to->word, sizeof to->word, word ? word : "");
         out->count++;
     }
     return true;
@@ -225,11 +183,15 @@ static bool read_case_params(const iron__json *row, iron__params *out) {
 /* Returns the member that is missing or invalid, or NULL. */
 static const char *read_row(const iron__json *row, old_row *out) {
     const char *wrong = read_key(row, &out->row);
+    const char *status = iron__json_get_text(iron__json_member(row, "status"));
+    iron__row_status *s = &out->row.status;
     uint64_t vocab = 0;
 
     if (wrong)
         return wrong;
-    if (!read_status(row, &out->row.status))
+    while (status && *s < IRON_ROW_STATUSES && strcmp(status, iron__row_status_name(*s)) != 0)
+        ++*s;
+    if (!status || *s == IRON_ROW_STATUSES)
         return "status";
     if (!read_param(row, "vocab", 0, &vocab))
         return "params.vocab";
@@ -264,19 +226,6 @@ static iron_status read_rows(const char *path, const iron__json *results, old_re
     return IRON_OK;
 }
 
-static iron_status check_schema(const char *path, const iron__json *root, iron_error *err) {
-    const char *schema = iron__json_get_text(iron__json_member(root, "schema"));
-    char shown[40];
-
-    IRON_FAIL_IF(!schema, err, IRON_E_FORMAT,
-                 "%s has no schema, so it is not a report of a race; " WHAT_TO_DO, path);
-    copy_text(shown, sizeof shown, schema);
-    IRON_FAIL_IF(strcmp(schema, SCHEMA) != 0, err, IRON_E_FORMAT,
-                 "%s has the schema '%s', but this iron reads %s; race again with this iron", path,
-                 shown, SCHEMA);
-    return IRON_OK;
-}
-
 static void old_report_deinit(old_report *report) {
     free(report->rows);
     iron__json_destroy(iron__allocator_default(), report->root);
@@ -284,23 +233,44 @@ static void old_report_deinit(old_report *report) {
 }
 
 static iron_status old_report_read(const char *path, old_report *out, iron_error *err) {
+    iron_error why = {0};
+    const char *schema;
+    char shown[40], *text = NULL;
+    size_t length = 0;
     iron_status status;
 
     *out = (old_report){0};
-    status = parse_file(path, &out->root, err);
-    if (status == IRON_OK)
-        status = check_schema(path, out->root, err);
-    if (status == IRON_OK)
+    status =
+        iron__small_file_read(path, "report", IRON_JSON_BYTES_MAX, false, &text, &length, &why);
+    if (status != IRON_OK)
+        return iron__fail(err, status, why.native, "%s; " WHAT_TO_DO, why.text);
+    status = iron__json_parse(text, length, iron__allocator_default(), &out->root, &why);
+    free(text);
+    if (status != IRON_OK)
+        return iron__fail(err, status, 0, "%s, %s; " WHAT_TO_DO, path, why.text);
+    schema = iron__json_get_text(iron__json_member(out->root, "schema"));
+    copy_text(shown, sizeof shown, schema ? schema : "");
+    if (!schema)
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%s has no schema, so it is not a report of a race; " WHAT_TO_DO, path);
+    else if (strcmp(schema, SCHEMA) != 0)
+        status = iron__fail(err, IRON_E_FORMAT, 0,
+                            "%s has the schema '%s', but this iron reads %s; race again with this "
+                            "iron",
+                            path, shown, SCHEMA);
+    else
         status = read_rows(path, iron__json_member(out->root, "results"), out, err);
     if (status != IRON_OK)
         old_report_deinit(out);
     return status;
 }
 
-/* Half of the spread of the medians of blocks of samples, in time order. */
-static double drift_of(const double *ms, size_t count) {
+/* The interval, wider by half of the spread of the medians of blocks of samples, in time order. */
+static span span_of(const double *ms, size_t count) {
+    iron__statistics s = iron__statistics_of(ms, count);
     size_t blocks = count / BLOCK_MIN < BLOCKS_MAX ? count / BLOCK_MIN : BLOCKS_MAX;
-    double low = 0, high = 0;
+    double low = 0, high = 0, drift;
+    bool has_interval = s.coverage > 0;
 
     for (size_t b = 0; b < blocks; b++) {
         size_t from = b * count / blocks, to = (b + 1) * count / blocks;
@@ -309,30 +279,9 @@ static double drift_of(const double *ms, size_t count) {
         low = b == 0 || median < low ? median : low;
         high = b == 0 || median > high ? median : high;
     }
-    return (high - low) / 2;
-}
-
-static span span_of(const double *ms, size_t count) {
-    iron__statistics s = iron__statistics_of(ms, count);
-    double drift = drift_of(ms, count);
-    bool has_interval = s.coverage > 0;
-
+    drift = (high - low) / 2;
     return (span){count, s.median, (has_interval ? s.low : s.min) - drift,
                   (has_interval ? s.high : s.max) + drift};
-}
-
-static change_kind change_of(const span *old, const span *new, double threshold) {
-    bool is_slower = new->median > old->median *(1 + threshold);
-    bool is_faster = old->median > new->median *(1 + threshold);
-    bool is_sure = old->count >= DECIDING_MIN && new->count >= DECIDING_MIN;
-
-    if (!is_slower && !is_faster)
-        return CHANGE_SAME;
-    if (is_sure && is_slower && new->low > old->high)
-        return CHANGE_SLOWER;
-    if (is_sure && is_faster && new->high < old->low)
-        return CHANGE_FASTER;
-    return CHANGE_UNCLEAR;
 }
 
 static iron_status add_change(comparison *out, const comparison_row *row, iron_error *err) {
@@ -353,12 +302,14 @@ static iron_status add_whole(comparison *out, const iron__report_row *of, change
     return add_change(out, &row, err);
 }
 
-/* Precedes the reason of a row. */
-static const char *status_prefix(iron__row_status status) {
-    static const char *const names[IRON_ROW_STATUSES] = {
-        "", "wrong: ", "skipped: ", "failed: ", "implausible: "};
+/* Adds a row that is only in the new report, or ok only in the old one, with its status. */
+static iron_status add_now(comparison *out, const iron__report_row *now, change_kind change,
+                           iron_error *err) {
+    char what[24] = "";
 
-    return names[status];
+    if (now->status != IRON_ROW_OK)
+        snprintf(what, sizeof what, "%s: ", iron__row_status_name(now->status));
+    return add_whole(out, now, change, what, now->reason, err);
 }
 
 /* Compares one scope of a row that is ok in both reports; with samples in only one of them, it is
@@ -368,7 +319,7 @@ static iron_status compare_scope(comparison *out, const iron__report_row *now, i
     const iron__samples *samples =
         now->scopes[scope].is_measured ? now->scopes[scope].samples : NULL;
     comparison_row row = {.of = now, .scope = scope, .change = CHANGE_NEW};
-    double ms[IRON_SAMPLES_MAX] = {0};
+    double ms[IRON_SAMPLES_MAX] = {0}, threshold = out->threshold_percent / 100;
 
     for (size_t k = 0; k < iron__json_length(then); k++)
         iron__json_get_number(&then->items[k], &ms[k]);
@@ -379,7 +330,14 @@ static iron_status compare_scope(comparison *out, const iron__report_row *now, i
     if (row.old.count == 0 && row.new.count == 0)
         return IRON_OK;
     if (row.old.count > 0 && row.new.count > 0) {
-        row.change = change_of(&row.old, &row.new, out->threshold_percent / 100);
+        bool is_slower = row.new.median > row.old.median *(1 + threshold);
+        bool is_faster = row.old.median > row.new.median *(1 + threshold);
+        bool is_sure = row.old.count >= DECIDING_MIN && row.new.count >= DECIDING_MIN;
+
+        row.change = !is_slower && !is_faster                             ? CHANGE_SAME
+                     : is_sure && is_slower && row.new.low > row.old.high ? CHANGE_SLOWER
+                     : is_sure &&is_faster &&row.new.high < row.old.low   ? CHANGE_FASTER
+                                                                          : CHANGE_UNCLEAR;
         row.ratio = row.old.median > 0 ? row.new.median / row.old.median : 0;
     } else if (row.old.count > 0) {
         row.change = CHANGE_GONE;
@@ -391,18 +349,17 @@ static iron_status compare_scope(comparison *out, const iron__report_row *now, i
  * ignored. */
 static iron_status compare_row(comparison *out, const old_row *old, const iron__report_row *now,
                                iron_error *err) {
-    bool is_broken = now->status != IRON_ROW_OK && now->status != IRON_ROW_SKIPPED;
-    bool was_ok = old->row.status == IRON_ROW_OK;
+    bool was_ok = old->row.status == IRON_ROW_OK, is_ok = now->status == IRON_ROW_OK;
 
-    if (was_ok && now->status == IRON_ROW_OK) {
+    if (was_ok && is_ok) {
         IRON_TRY(compare_scope(out, now, IRON_SCOPE_KERNEL, old->samples[IRON_SCOPE_KERNEL], err));
         return compare_scope(out, now, IRON_SCOPE_END_TO_END, old->samples[IRON_SCOPE_END_TO_END],
                              err);
     }
     if (was_ok)
-        return add_whole(out, now, is_broken ? CHANGE_BROKEN : CHANGE_GONE,
-                         status_prefix(now->status), now->reason, err);
-    if (now->status == IRON_ROW_OK)
+        return add_now(out, now, now->status == IRON_ROW_SKIPPED ? CHANGE_GONE : CHANGE_BROKEN,
+                       err);
+    if (is_ok)
         return add_whole(out, now, CHANGE_NEW, "it was ", iron__row_status_name(old->row.status),
                          err);
     return IRON_OK;
@@ -412,40 +369,29 @@ static bool is_same_or_unknown(uint64_t then, uint32_t now) {
     return then == now || then == UINT64_MAX;
 }
 
-static old_row *find_old(old_report *old, const iron__report_row *now) {
-    for (size_t k = 0; k < old->row_count; k++) {
-        old_row *row = &old->rows[k];
-
-        if (!row->is_matched && iron__rows_are_grouped(&row->row, now) &&
-            strcmp(row->row.contender, now->contender) == 0 &&
-            strcmp(row->row.backend, now->backend) == 0 &&
-            strcmp(row->row.memory, now->memory) == 0 &&
-            strcmp(row->row.device, now->device) == 0 &&
-            is_same_or_unknown(row->nodes, now->nodes) &&
-            is_same_or_unknown(row->threads, now->threads) &&
-            is_same_or_unknown(row->streams, now->streams))
-            return row;
-    }
-    return NULL;
-}
-
 static iron_status compare_rows(comparison *out, const iron__report *now, iron_error *err) {
-    const old_row *end = out->old.rows + out->old.row_count;
+    old_row *end = out->old.rows + out->old.row_count, *then;
 
-    for (size_t k = 0; k < now->row_count; k++) {
-        const iron__report_row *row = &now->rows[k];
-        old_row *then = find_old(&out->old, row);
-
-        if (then)
+    for (const iron__report_row *row = now->rows; row < now->rows + now->row_count; row++) {
+        for (then = out->old.rows; then < end; then++)
+            if (!then->is_matched && iron__rows_are_grouped(&then->row, row) &&
+                strcmp(then->row.contender, row->contender) == 0 &&
+                strcmp(then->row.backend, row->backend) == 0 &&
+                strcmp(then->row.memory, row->memory) == 0 &&
+                strcmp(then->row.device, row->device) == 0 &&
+                is_same_or_unknown(then->nodes, row->nodes) &&
+                is_same_or_unknown(then->threads, row->threads) &&
+                is_same_or_unknown(then->streams, row->streams))
+                break;
+        if (then < end)
             then->is_matched = true;
-        IRON_TRY(
-            then ? compare_row(out, then, row, err)
-                 : add_whole(out, row, CHANGE_NEW, status_prefix(row->status), row->reason, err));
+        IRON_TRY(then < end ? compare_row(out, then, row, err)
+                            : add_now(out, row, CHANGE_NEW, err));
     }
-    for (const old_row *old = out->old.rows; old < end; old++)
-        if (!old->is_matched)
-            IRON_TRY(add_whole(out, &old->row, CHANGE_GONE, "it was ",
-                               iron__row_status_name(old->row.status), err));
+    for (then = out->old.rows; then < end; then++)
+        if (!then->is_matched)
+            IRON_TRY(add_whole(out, &then->row, CHANGE_GONE, "it was ",
+                               iron__row_status_name(then->row.status), err));
     return IRON_OK;
 }
 
@@ -505,25 +451,6 @@ static row_key key_of(const iron__report_row *row) {
     return key;
 }
 
-static void print_row(const comparison_row *row, FILE *to) {
-    fprintf(to, "%-8s %s", change_name(row->change), key_of(row->of).text);
-    if (row->scope != IRON_SCOPES) {
-        fprintf(to, ", %s:", iron__scope_name(row->scope));
-        if (row->change == CHANGE_NEW)
-            fprintf(to, " %.4g ms of %zu", row->new.median, row->new.count);
-        else if (row->change == CHANGE_GONE)
-            fprintf(to, " was %.4g ms of %zu", row->old.median, row->old.count);
-        else
-            fprintf(to, " %.4g ms of %zu -> %.4g ms of %zu", row->old.median, row->old.count,
-                    row->new.median, row->new.count);
-        if (row->ratio > 0)
-            fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
-    }
-    if (row->reason[0])
-        fprintf(to, ": %s", row->reason);
-    fputc('\n', to);
-}
-
 /* One line per row and scope, each median with its number of samples, then how many of each change
  * there are:
  *
@@ -533,8 +460,24 @@ static void print_row(const comparison_row *row, FILE *to) {
 static void comparison_print(const comparison *c, FILE *to) {
     const char *between = " ";
 
-    for (size_t k = 0; k < c->row_count; k++)
-        print_row(&c->rows[k], to);
+    for (const comparison_row *row = c->rows; row < c->rows + c->row_count; row++) {
+        fprintf(to, "%-8s %s", change_name(row->change), key_of(row->of).text);
+        if (row->scope != IRON_SCOPES) {
+            fprintf(to, ", %s:", iron__scope_name(row->scope));
+            if (row->change == CHANGE_NEW)
+                fprintf(to, " %.4g ms of %zu", row->new.median, row->new.count);
+            else if (row->change == CHANGE_GONE)
+                fprintf(to, " was %.4g ms of %zu", row->old.median, row->old.count);
+            else
+                fprintf(to, " %.4g ms of %zu -> %.4g ms of %zu", row->old.median, row->old.count,
+                        row->new.median, row->new.count);
+            if (row->ratio > 0)
+                fprintf(to, ", %+.1f %%", 100 * (row->ratio - 1));
+        }
+        if (row->reason[0])
+            fprintf(to, ": %s", row->reason);
+        fputc('\n', to);
+    }
     fprintf(to, "against %s:", c->path);
     for (int k = 0; k < CHANGES; k++)
         if (c->counts[k] > 0) {

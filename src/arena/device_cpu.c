@@ -15,8 +15,6 @@
 #include "core/fail.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define PIECE_BYTES ((size_t)1 << 20)
 
@@ -63,19 +61,6 @@ static void read_piece(void *context, size_t index) {
         (void)at[k];
 }
 
-/* Reads what empties the caches: twice, since recently used lines survive the first. */
-static iron_status flush_caches(cpu_device *d, iron_error *err) {
-    if (!d->flush) {
-        d->flush = iron__allocate_large(d->flush_bytes, err);
-        if (!d->flush)
-            return IRON_E_NOMEM;
-        memset(d->flush, 1, d->flush_bytes); /* makes the pages real */
-    }
-    for (int k = 0; k < 2; k++)
-        iron__thread_pool_run(d->pool, read_piece, d->flush, d->flush_bytes / PIECE_BYTES);
-    return IRON_OK;
-}
-
 /* The CPU has the kernel scope only. */
 static iron_status time_passes(iron__race_contender *base, iron__scope scope, bool is_cold,
                                uint32_t passes, double *ms, iron_error *err) {
@@ -83,8 +68,18 @@ static iron_status time_passes(iron__race_contender *base, iron__scope scope, bo
     uint64_t start;
 
     (void)scope;
-    if (is_cold)
-        IRON_TRY(flush_caches(c->device, err));
+    if (is_cold) {
+        /* twice, since recently used lines survive the first time */
+        if (!c->device->flush) {
+            c->device->flush = iron__allocate_large(c->device->flush_bytes, err);
+            if (!c->device->flush)
+                return IRON_E_NOMEM;
+            memset(c->device->flush, 1, c->device->flush_bytes); /* makes the pages real */
+        }
+        for (int k = 0; k < 2; k++)
+            iron__thread_pool_run(c->device->pool, read_piece, c->device->flush,
+                                  c->device->flush_bytes / PIECE_BYTES);
+    }
     start = iron__clock_ns();
     for (uint32_t k = 0; k < passes; k++)
         IRON_TRY(run_once(c, err));

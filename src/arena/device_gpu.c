@@ -40,8 +40,6 @@
 #include "core/fail.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define PASSES     9u
 #define WARM_UP_NS 100000000u
@@ -97,8 +95,6 @@ static const pass_shape gpu_shapes[] = {
 };
 
 static const pass_shape other_shapes[] = {{8, PASS_PER_THREAD}, {8, PASS_CONTIGUOUS}};
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The shapes that a device's ceilings are the best of; NULL after the last. */
 static const pass_shape *pass_shape_for(const iron__gpu_info *info, size_t index) {
@@ -213,52 +209,42 @@ static iron_status show_progress(measurement *b, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status time_by_events(measurement *b, const pass *p, double *ms, iron_error *err) {
-    for (size_t k = 0; k < PASSES; k++) {
-        if (p->prepare)
-            IRON_TRY(p->prepare(b, p, err));
-        IRON_TRY(iron__gpu_event_record(b->queue, b->begin[k], err));
-        IRON_TRY(p->enqueue(b, p, err));
-        IRON_TRY(iron__gpu_event_record(b->queue, b->end[k], err));
-    }
-    IRON_TRY(iron__gpu_event_wait(b->device, b->end[PASSES - 1], err));
-    for (size_t k = 0; k < PASSES; k++) {
-        IRON_TRY(iron__gpu_event_elapsed(b->device, b->begin[k], b->end[k], &ms[k], err));
-        IRON_FAIL_IF(!(ms[k] > 0), err, IRON_E_UNSUPPORTED,
-                     "the driver's event times cannot be used");
-    }
-    return IRON_OK;
-}
-
-static iron_status time_by_clock(measurement *b, const pass *p, double *ms, iron_error *err) {
+/* Times passes with events, or each with the host's clock. */
+static iron_status time_passes_by(measurement *b, const pass *p, bool by_events, iron_error *err) {
     for (size_t k = 0; k < PASSES; k++) {
         uint64_t start;
 
         if (p->prepare)
             IRON_TRY(p->prepare(b, p, err));
-        IRON_TRY(iron__gpu_queue_wait(b->queue, err));
+        IRON_TRY(by_events ? iron__gpu_event_record(b->queue, b->begin[k], err)
+                           : iron__gpu_queue_wait(b->queue, err));
         start = iron__clock_ns();
         IRON_TRY(p->enqueue(b, p, err));
-        IRON_TRY(iron__gpu_queue_wait(b->queue, err));
-        ms[k] = (double)(iron__clock_ns() - start) * 1e-6;
+        IRON_TRY(by_events ? iron__gpu_event_record(b->queue, b->end[k], err)
+                           : iron__gpu_queue_wait(b->queue, err));
+        b->ms[k] = (double)(iron__clock_ns() - start) * 1e-6;
+    }
+    if (by_events)
+        IRON_TRY(iron__gpu_event_wait(b->device, b->end[PASSES - 1], err));
+    for (size_t k = 0; by_events && k < PASSES; k++) {
+        IRON_TRY(iron__gpu_event_elapsed(b->device, b->begin[k], b->end[k], &b->ms[k], err));
+        IRON_FAIL_IF(!(b->ms[k] > 0), err, IRON_E_UNSUPPORTED,
+                     "the driver's event times cannot be used");
     }
     return IRON_OK;
 }
 
-static iron_status measure(measurement *b, const pass *p, double *gb_s, iron_error *err) {
+static iron_status measure(measurement *b, const pass *p, iron_error *err) {
     iron_status status;
 
     if (p->prepare)
         IRON_TRY(p->prepare(b, p, err));
     IRON_TRY(p->enqueue(b, p, err));
     IRON_TRY(iron__gpu_queue_wait(b->queue, err));
-    status = time_by_events(b, p, b->ms, err);
+    status = time_passes_by(b, p, true, err);
     if (status == IRON_E_UNSUPPORTED)
-        status = time_by_clock(b, p, b->ms, err);
-    if (status != IRON_OK)
-        return status;
-    *gb_s = p->counted * (double)p->bytes / iron__statistics_of(b->ms, PASSES).median * 1e-6;
-    return show_progress(b, err);
+        status = time_passes_by(b, p, false, err);
+    return status == IRON_OK ? show_progress(b, err) : status;
 }
 
 /* Piece k of any memory holds the numbers from this offset on. */
@@ -284,20 +270,6 @@ static void fill_host(const measurement *b, char *memory, size_t bytes) {
                at_most(bytes - at, PIECE_BYTES));
 }
 
-static iron_status fill_device(measurement *b, iron_error *err) {
-    size_t bytes = b->data->bytes;
-
-    for (size_t at = 0; at < bytes; at += PIECE_BYTES) {
-        iron__gpu_copy copy = {.from_host = b->numbers + lead_of(at / PIECE_BYTES),
-                               .to = b->data,
-                               .to_offset = at,
-                               .bytes = at_most(bytes - at, PIECE_BYTES)};
-
-        IRON_TRY(iron__gpu_copy_bytes(b->queue, &copy, err));
-    }
-    return iron__gpu_queue_wait(b->queue, err);
-}
-
 static iron_status put_kernel(measurement *b, const pass *p, iron_error *err) {
     return put_pass(&b->passes, b->queue, p->kind, p->shape, p->buffer, p->bytes / PASS_QUAD_BYTES,
                     b->done, err);
@@ -321,33 +293,11 @@ static iron_status check_reading(measurement *b, const pass *p, uint32_t expecte
     return IRON_OK;
 }
 
-/* The best way found so far. */
-typedef struct best_way {
-    double gb_s;
-    double ms[PASSES];
-    pass_shape shape;
-    char name[48];
-} best_way;
-
 static void add_ceiling(const measurement *b, const char *name, const pass *p, const char *shape,
                         const double *ms) {
     iron__ceiling_samples samples = {name, shape, p->counted * (double)p->bytes, ms, PASSES};
 
-    if (b->sink.add)
-        b->sink.add(b->sink.context, &samples);
-}
-
-static iron_status try_way(measurement *b, const pass *p, const char *name, best_way *best,
-                           iron_error *err) {
-    double gb_s = 0;
-
-    IRON_TRY(measure(b, p, &gb_s, err));
-    if (gb_s <= best->gb_s)
-        return IRON_OK;
-    *best = (best_way){.gb_s = gb_s, .shape = p->shape};
-    memcpy(best->ms, b->ms, sizeof best->ms);
-    snprintf(best->name, sizeof best->name, "%s", name);
-    return IRON_OK;
+    b->sink.add(b->sink.context, &samples);
 }
 
 /* The first half of the working set to the second, by the driver. */
@@ -359,52 +309,64 @@ static iron_status put_driver_copy(measurement *b, const pass *p, iron_error *er
 }
 
 /* Finds the shape with the highest rate; p keeps it. */
-static iron_status measure_shapes(measurement *b, pass *p, const char *what, best_way *best,
-                                  iron_error *err) {
+static iron_status measure_shapes(measurement *b, pass *p, const char *what, iron_error *err) {
     const iron__gpu_info *info = &b->device->info;
     uint32_t expected = p->kind == PASS_READ ? xor_of(b, p->bytes) : 0;
-    char name[40];
+    double ms[PASSES], best = 0, median; /* of the best way so far */
+    pass_shape best_shape = {0};
+    char name[48] = "";
 
-    *best = (best_way){.shape = *pass_shape_for(info, 0)};
-    for (size_t k = 0; pass_shape_for(info, k); k++) {
-        p->shape = *pass_shape_for(info, k);
-        pass_shape_name(p->shape, name, sizeof name);
+    for (size_t k = 0;; k++) {
+        bool is_kernel = pass_shape_for(info, k);
+
+        if (is_kernel)
+            p->shape = *pass_shape_for(info, k);
+        else if (p->kind == PASS_COPY && p->enqueue != put_driver_copy)
+            p->enqueue = put_driver_copy;
+        else
+            break;
         if (p->kind == PASS_READ)
             IRON_TRY(check_reading(b, p, expected, err));
-        IRON_TRY(try_way(b, p, name, best, err));
+        IRON_TRY(measure(b, p, err));
+        median = iron__statistics_of(b->ms, PASSES).median;
+        if (k > 0 && median >= best)
+            continue;
+        best = median;
+        best_shape = p->shape;
+        memcpy(ms, b->ms, sizeof ms);
+        if (is_kernel)
+            pass_shape_name(p->shape, name, sizeof name);
+        else
+            snprintf(name, sizeof name, "the driver's copy");
     }
-    if (p->kind == PASS_COPY) {
-        p->enqueue = put_driver_copy;
-        IRON_TRY(try_way(b, p, "the driver's copy", best, err));
-    }
-    p->shape = best->shape;
-    add_ceiling(b, what, p, best->name, best->ms);
+    p->shape = best_shape;
+    add_ceiling(b, what, p, name, ms);
     return IRON_OK;
 }
 
-static iron_status measure_device(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    size_t bytes = b->data->bytes;
-    pass read = {.enqueue = put_kernel, .kind = PASS_READ, .bytes = bytes, .counted = 1};
-    pass copy = {.enqueue = put_kernel, .kind = PASS_COPY, .bytes = bytes / 2, .counted = 2};
-    pass write = {.enqueue = put_kernel, .kind = PASS_WRITE, .bytes = bytes, .counted = 1};
+static iron_status measure_memory(measurement *b, iron_error *err) {
+    pass read = {.enqueue = put_kernel,
+                 .kind = PASS_READ,
+                 .shape = *pass_shape_for(&b->device->info, 0),
+                 .buffer = b->data,
+                 .bytes = b->data->bytes,
+                 .counted = 1};
+    pass copy = read, write = read;
     uint64_t start = iron__clock_ns();
-    best_way best;
 
-    read.buffer = copy.buffer = write.buffer = b->data;
-    read.shape = *pass_shape_for(&b->device->info, 0);
+    copy.kind = PASS_COPY;
+    copy.bytes = b->data->bytes / 2;
+    copy.counted = 2;
+    write.kind = PASS_WRITE;
     do { /* an idle card takes a while to reach its full clock */
         IRON_TRY(put_kernel(b, &read, err));
         IRON_TRY(iron__gpu_queue_wait(b->queue, err));
     } while (iron__clock_ns() - start < WARM_UP_NS);
-    IRON_TRY(measure_shapes(b, &read, "read", &best, err));
-    out->read_gb_s = best.gb_s;
-    snprintf(out->read_shape, sizeof out->read_shape, "%.39s", best.name);
+    IRON_TRY(measure_shapes(b, &read, "read", err));
     b->best = read.shape;
-    IRON_TRY(measure_shapes(b, &copy, "copy", &best, err));
-    out->copy_gb_s = best.gb_s;
+    IRON_TRY(measure_shapes(b, &copy, "copy", err));
     IRON_TRY(check_reading(b, &read, 0, err)); /* two equal halves */
-    IRON_TRY(measure_shapes(b, &write, "write", &best, err));
-    out->write_gb_s = best.gb_s;
+    IRON_TRY(measure_shapes(b, &write, "write", err));
     return IRON_OK;
 }
 
@@ -421,9 +383,9 @@ static iron_status put_transfer(measurement *b, const pass *p, iron_error *err) 
     return IRON_OK;
 }
 
-static iron_status measure_transfer(measurement *b, const pass *p, const char *what, double *gb_s,
+static iron_status measure_transfer(measurement *b, const pass *p, const char *what,
                                     iron_error *err) {
-    IRON_TRY(measure(b, p, gb_s, err));
+    IRON_TRY(measure(b, p, err));
     add_ceiling(b, what, p, "", b->ms);
     return IRON_OK;
 }
@@ -440,35 +402,16 @@ static iron_status allocate(measurement *b, iron__gpu_memory memory, size_t byte
     return status;
 }
 
-static iron_status measure_pageable(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    pass p = {.enqueue = put_transfer, .bytes = b->transfer_bytes, .counted = 1};
-    iron_status status;
-
-    p.memory = malloc(p.bytes);
-    if (!p.memory)
-        return iron__fail(err, IRON_E_NOMEM, 0, "out of memory for %zu bytes to measure with",
-                          p.bytes);
-    fill_host(b, p.memory, p.bytes);
-    status = measure_transfer(b, &p, "to_device_pageable", &out->to_device_pageable_gb_s, err);
-    (void)iron__gpu_queue_wait(b->queue, NULL); /* nothing may read it after it is freed */
-    free(p.memory);
-    return status;
+static iron_status measure_pageable(measurement *b, pass *p, iron_error *err) {
+    fill_host(b, p->memory, p->bytes);
+    return measure_transfer(b, p, "to_device_pageable", err);
 }
 
-static iron_status measure_pinned(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    pass p = {.enqueue = put_transfer, .counted = 1};
-    iron_status status;
-
-    IRON_TRY(allocate(b, IRON_GPU_MEMORY_PINNED, b->transfer_bytes, LEAST_BYTES, &p.buffer, err));
-    p.bytes = p.buffer->bytes;
-    fill_host(b, p.buffer->host, p.bytes);
-    status = measure_transfer(b, &p, "to_device_pinned", &out->to_device_pinned_gb_s, err);
-    p.is_back = true;
-    if (status == IRON_OK)
-        status = measure_transfer(b, &p, "from_device_pinned", &out->from_device_pinned_gb_s, err);
-    (void)iron__gpu_queue_wait(b->queue, NULL);
-    iron__gpu_buffer_destroy(p.buffer);
-    return status;
+static iron_status measure_pinned(measurement *b, pass *p, iron_error *err) {
+    fill_host(b, p->buffer->host, p->bytes);
+    IRON_TRY(measure_transfer(b, p, "to_device_pinned", err));
+    p->is_back = true;
+    return measure_transfer(b, p, "from_device_pinned", err);
 }
 
 static iron_status give_to_host(measurement *b, const pass *p, iron_error *err) {
@@ -481,26 +424,36 @@ static iron_status put_in_place(measurement *b, const pass *p, iron_error *err) 
     return put_kernel(b, p, err);
 }
 
-static iron_status read_in_place(measurement *b, pass *p, double *gb_s, iron_error *err) {
+static iron_status measure_zero_copy(measurement *b, pass *p, iron_error *err) {
+    p->enqueue = put_in_place;
+    p->prepare = give_to_host;
+    p->shape = b->best;
     IRON_TRY(give_to_host(b, p, err));
     fill_host(b, p->buffer->host, p->bytes);
     IRON_TRY(iron__gpu_host_end(b->queue, p->buffer, err));
     IRON_TRY(check_reading(b, p, xor_of(b, p->bytes), err));
-    return measure_transfer(b, p, "zero_copy", gb_s, err);
+    return measure_transfer(b, p, "zero_copy", err);
 }
 
-static iron_status measure_zero_copy(measurement *b, iron_device_ceilings *out, iron_error *err) {
-    pass p = {.enqueue = put_in_place, .prepare = give_to_host, .kind = PASS_READ, .counted = 1};
+/* Between the device and the host's memory of a kind; IRON_GPU_MEMORY_DEVICE: ordinary memory. */
+static iron_status measure_host(measurement *b, iron__gpu_memory memory,
+                                iron_status (*measure_all)(measurement *, pass *, iron_error *),
+                                iron_error *err) {
+    pass p = {.enqueue = put_transfer, .kind = PASS_READ, .bytes = b->transfer_bytes, .counted = 1};
     iron_status status;
 
-    if (b->device->info.lacks[IRON_GPU_ZERO_COPY][0])
-        return show_progress(b, err);
-    p.shape = b->best;
-    IRON_TRY(allocate(b, IRON_GPU_MEMORY_MAPPED, b->transfer_bytes, LEAST_BYTES, &p.buffer, err));
-    p.bytes = p.buffer->bytes;
-    status = read_in_place(b, &p, &out->zero_copy_gb_s, err);
-    (void)iron__gpu_queue_wait(b->queue, NULL);
+    if (memory == IRON_GPU_MEMORY_DEVICE) {
+        p.memory = malloc(p.bytes);
+        IRON_FAIL_IF(!p.memory, err, IRON_E_NOMEM, "out of memory for %zu bytes to measure with",
+                     p.bytes);
+    } else {
+        IRON_TRY(allocate(b, memory, p.bytes, LEAST_BYTES, &p.buffer, err));
+        p.bytes = p.buffer->bytes;
+    }
+    status = measure_all(b, &p, err);
+    (void)iron__gpu_queue_wait(b->queue, NULL); /* nothing may read it after it is freed */
     iron__gpu_buffer_destroy(p.buffer);
+    free(p.memory);
     return status;
 }
 
@@ -510,36 +463,31 @@ static size_t whole_granules(size_t bytes) {
     return (granules ? granules : 1) * GRANULE_BYTES;
 }
 
-static iron_status allocate_working_set(measurement *b, iron_error *err) {
-    const iron__gpu_info *info = &b->device->info;
-    size_t asked = (size_t)iron__ceiling_bytes(b->options->buffer_bytes);
-    size_t bytes = info->is_gpu ? GPU_BYTES : OTHER_BYTES, least = 4 * (size_t)info->cache_bytes;
-
-    bytes = at_most(bytes > least ? bytes : least, info->memory_bytes / 4);
-    if (asked)
-        bytes = least = asked;
-    bytes = whole_granules(bytes);
-    return allocate(b, IRON_GPU_MEMORY_DEVICE, bytes, least > LEAST_BYTES ? least : LEAST_BYTES,
-                    &b->data, err);
-}
-
 static iron_status set_up(measurement *b, size_t backend, uint32_t device, iron_error *err) {
     iron_cpu_info host = {.struct_size = sizeof host};
-    size_t bytes;
+    const iron__gpu_info *info;
+    size_t bytes, least, asked = (size_t)iron__ceiling_bytes(b->options->buffer_bytes);
 
     IRON_TRY(iron__gpu_device_open(backend, device, &b->device, err));
+    info = &b->device->info;
     IRON_TRY(iron__gpu_queue_create(b->device, &b->queue, err));
     IRON_TRY(pass_kernels_init(&b->passes, b->device, err));
     for (size_t k = 0; k < PASSES; k++) {
         IRON_TRY(iron__gpu_event_create(b->device, &b->begin[k], err));
         IRON_TRY(iron__gpu_event_create(b->device, &b->end[k], err));
     }
-    IRON_TRY(allocate_working_set(b, err));
+    bytes = info->is_gpu ? GPU_BYTES : OTHER_BYTES;
+    least = 4 * (size_t)info->cache_bytes;
+    bytes = at_most(bytes > least ? bytes : least, info->memory_bytes / 4);
+    if (asked)
+        bytes = least = asked;
+    IRON_TRY(allocate(b, IRON_GPU_MEMORY_DEVICE, whole_granules(bytes),
+                      least > LEAST_BYTES ? least : LEAST_BYTES, &b->data, err));
     IRON_TRY(iron_cpu_describe(&host, err));
     b->transfer_bytes = at_most(TRANSFER_BYTES, b->data->bytes);
     b->transfer_bytes = whole_granules(at_most(b->transfer_bytes, host.memory_bytes / 8));
     b->steps = 5; /* four between host and device, and the driver's copy */
-    for (size_t k = 0; pass_shape_for(&b->device->info, k); k++)
+    for (size_t k = 0; pass_shape_for(info, k); k++)
         b->steps += 3;
     bytes = at_most(PIECE_BYTES, b->data->bytes) + lead_of(b->data->bytes / PIECE_BYTES);
     b->numbers = malloc(bytes);
@@ -547,7 +495,15 @@ static iron_status set_up(measurement *b, size_t backend, uint32_t device, iron_
                  bytes);
     IRON_TRY(iron_generate(1, UINT64_C(1) << 32, 0, (uint32_t *)(void *)b->numbers,
                            bytes / sizeof(uint32_t), err));
-    return fill_device(b, err);
+    for (size_t at = 0; at < b->data->bytes; at += PIECE_BYTES) {
+        iron__gpu_copy copy = {.from_host = b->numbers + lead_of(at / PIECE_BYTES),
+                               .to = b->data,
+                               .to_offset = at,
+                               .bytes = at_most(b->data->bytes - at, PIECE_BYTES)};
+
+        IRON_TRY(iron__gpu_copy_bytes(b->queue, &copy, err));
+    }
+    return iron__gpu_queue_wait(b->queue, err);
 }
 
 static void tear_down(measurement *b) {
@@ -564,25 +520,45 @@ static void tear_down(measurement *b) {
     iron__gpu_device_close(b->device);
 }
 
-static iron_status measure_all(measurement *b, size_t backend, uint32_t device,
-                               iron_device_ceilings *out, iron_error *err) {
-    *out = (iron_device_ceilings){.passes = PASSES};
+static iron_status measure_all(measurement *b, size_t backend, uint32_t device, iron_error *err) {
     IRON_TRY(set_up(b, backend, device, err));
-    out->buffer_bytes = b->data->bytes;
-    IRON_TRY(measure_device(b, out, err));
-    IRON_TRY(measure_pageable(b, out, err));
-    IRON_TRY(measure_pinned(b, out, err));
-    return measure_zero_copy(b, out, err);
+    IRON_TRY(measure_memory(b, err));
+    IRON_TRY(measure_host(b, IRON_GPU_MEMORY_DEVICE, measure_pageable, err));
+    IRON_TRY(measure_host(b, IRON_GPU_MEMORY_PINNED, measure_pinned, err));
+    if (b->device->info.lacks[IRON_GPU_ZERO_COPY][0])
+        return show_progress(b, err);
+    return measure_host(b, IRON_GPU_MEMORY_MAPPED, measure_zero_copy, err);
 }
 
 static iron_status measure_gpu(size_t backend, uint32_t device, const iron_measure_options *options,
-                               iron__ceiling_sink sink, iron_device_ceilings *out,
-                               iron_error *err) {
+                               iron__ceiling_sink sink, iron_error *err) {
     measurement b = {.options = options, .sink = sink};
-    iron_status status = measure_all(&b, backend, device, out, err);
+    iron_status status = measure_all(&b, backend, device, err);
 
     tear_down(&b);
     return status;
+}
+
+static void add_rate(void *context, const iron__ceiling_samples *s) {
+    iron_device_ceilings *out = context;
+    const struct {
+        const char *name;
+        double *gb_s;
+    } rates[] = {{"read", &out->read_gb_s},
+                 {"write", &out->write_gb_s},
+                 {"copy", &out->copy_gb_s},
+                 {"to_device_pageable", &out->to_device_pageable_gb_s},
+                 {"to_device_pinned", &out->to_device_pinned_gb_s},
+                 {"from_device_pinned", &out->from_device_pinned_gb_s},
+                 {"zero_copy", &out->zero_copy_gb_s}};
+
+    for (size_t k = 0; k < COUNT(rates); k++)
+        if (strcmp(rates[k].name, s->name) == 0)
+            *rates[k].gb_s = s->bytes / iron__statistics_of(s->ms, s->count).median * 1e-6;
+    if (strcmp(s->name, "read") == 0) {
+        out->buffer_bytes = (uint64_t)s->bytes;
+        snprintf(out->read_shape, sizeof out->read_shape, "%.39s", s->shape);
+    }
 }
 
 iron_status iron_measure_device(const char *backend, uint32_t device,
@@ -595,18 +571,16 @@ iron_status iron_measure_device(const char *backend, uint32_t device,
     IRON_FAIL_IF(index == count, err, IRON_E_ARG,
                  "backend '%.20s' has no devices to measure; use cuda or opencl",
                  backend ? backend : "");
-    return measure_gpu(index, device, options, (iron__ceiling_sink){0}, out, err);
+    return measure_gpu(index, device, options, (iron__ceiling_sink){add_rate, out}, err);
 }
 
 /* All ways are tried each time. */
 static iron_status measure_planned(iron__race_device *device, const iron__race_plan_device *planned,
                                    const iron_measure_options *options, bool is_new_search,
                                    iron__ceiling_sink sink, iron_error *err) {
-    iron_device_ceilings ceilings;
-
     (void)device;
     (void)is_new_search;
-    return measure_gpu(planned->gpu_backend, planned->index, options, sink, &ceilings, err);
+    return measure_gpu(planned->gpu_backend, planned->index, options, sink, err);
 }
 
 #define FLUSH_LEAST ((size_t)64 << 20)
@@ -644,23 +618,6 @@ typedef struct gpu_setup {
 static iron_status flush_caches(gpu_setup *s, iron_error *err) {
     return put_pass(&s->passes, s->queues[0], PASS_READ, *pass_shape_for(&s->device->info, 0),
                     s->flush, s->flush->bytes / PASS_QUAD_BYTES, 0, err);
-}
-
-static iron_status fill_setup(gpu_setup *s, iron_error *err) {
-    size_t output_bytes = s->problem->output_bytes;
-
-    s->poison = malloc(output_bytes);
-    s->answer = malloc(output_bytes);
-    IRON_FAIL_IF(!s->poison || !s->answer, err, IRON_E_NOMEM,
-                 "out of memory for an output of %zu bytes", output_bytes);
-    memset(s->poison, 0xFF, output_bytes);
-
-    for (uint32_t k = 0; k < s->streams; k++) {
-        IRON_TRY(iron__gpu_queue_create(s->device, &s->queues[k], err));
-        IRON_TRY(iron__gpu_event_create(s->device, &s->joined[k], err));
-    }
-    IRON_TRY(iron__gpu_event_create(s->device, &s->begin, err));
-    return iron__gpu_event_create(s->device, &s->end, err);
 }
 
 /* Before the first pass is timed. */
@@ -705,26 +662,6 @@ static void destroy_inputs(input_buffers *b) {
     *b = (input_buffers){.ms = 0};
 }
 
-/* Takes a struct of zeros, too. */
-static void gpu_setup_close(gpu_setup *s) {
-    if (s->device) {
-        wait_for_all(s);
-        for (size_t k = 0; k < MEMORIES; k++)
-            destroy_inputs(&s->memories[k]);
-        iron__gpu_buffer_destroy(s->flush);
-        pass_kernels_deinit(&s->passes);
-        iron__gpu_event_destroy(s->device, s->begin);
-        iron__gpu_event_destroy(s->device, s->end);
-        for (uint32_t k = 0; k < s->streams; k++) {
-            iron__gpu_event_destroy(s->device, s->joined[k]);
-            iron__gpu_queue_destroy(s->queues[k]);
-        }
-    }
-    free(s->poison);
-    free(s->answer);
-    *s = (gpu_setup){.device = NULL};
-}
-
 /* Copies the inputs to device memory, or writes them where the host sees the buffer: pages that had
  * moved come back. */
 static iron_status write_inputs(gpu_setup *s, iron__gpu_memory memory, iron_error *err) {
@@ -765,20 +702,17 @@ static iron_status allocate_inputs(gpu_setup *s, iron__gpu_memory memory, iron_e
     b->ms = (double)(iron__clock_ns() - start) * 1e-6;
     if (!is_host)
         s->used_bytes += bytes;
-    return IRON_OK;
+    return write_inputs(s, memory, err);
 }
 
 /* The inputs in that memory, made and filled at first use. */
 static iron_status get_inputs(gpu_setup *s, iron__gpu_memory memory, const input_buffers **out,
                               iron_error *err) {
-    iron_status status;
+    iron_status status = IRON_OK;
 
     *out = &s->memories[memory];
-    if (s->memories[memory].inputs[0])
-        return IRON_OK;
-    status = allocate_inputs(s, memory, err);
-    if (status == IRON_OK)
-        status = write_inputs(s, memory, err);
+    if (!s->memories[memory].inputs[0])
+        status = allocate_inputs(s, memory, err);
     if (status != IRON_OK)
         destroy_inputs(&s->memories[memory]);
     return status;
@@ -866,15 +800,9 @@ static iron__gpu_queue *main_queue(const gpu_contender *c) { return c->setup->qu
 
 /* The memory that kernels read. */
 static iron__gpu_memory memory_of(iron__gpu_strategy strategy) {
-    switch (strategy) {
-    case IRON_GPU_UVM:
-    case IRON_GPU_UVM_PREFETCH:
-        return IRON_GPU_MEMORY_MANAGED;
-    case IRON_GPU_ZERO_COPY:
-        return IRON_GPU_MEMORY_MAPPED;
-    default:
-        return IRON_GPU_MEMORY_DEVICE;
-    }
+    return strategy == IRON_GPU_UVM || strategy == IRON_GPU_UVM_PREFETCH ? IRON_GPU_MEMORY_MANAGED
+           : strategy == IRON_GPU_ZERO_COPY                              ? IRON_GPU_MEMORY_MAPPED
+                                                                         : IRON_GPU_MEMORY_DEVICE;
 }
 
 static bool is_copied(const gpu_contender *c) {
@@ -946,9 +874,7 @@ static iron_status put_load(gpu_contender *c, iron_error *err) {
 }
 
 static iron_status put_derive(gpu_contender *c, iron_error *err) {
-    if (!c->row.gpu->derive)
-        return IRON_OK;
-    return c->row.gpu->derive(c->work, &c->data, main_queue(c), err);
+    return c->row.gpu->derive ? c->row.gpu->derive(c->work, &c->data, main_queue(c), err) : IRON_OK;
 }
 
 static iron_status put_run(gpu_contender *c, iron_error *err) {
@@ -989,35 +915,24 @@ static iron_status return_to_host(gpu_contender *c, iron_error *err) {
     return iron__gpu_queue_wait(main_queue(c), err);
 }
 
-/* A transfer or a whole run, by the host's clock. */
-static iron_status time_once(gpu_contender *c, iron__scope scope, double *ms, iron_error *err) {
-    uint64_t start;
-
-    IRON_TRY(return_to_host(c, err));
-    start = iron__clock_ns();
-    if (scope == IRON_SCOPE_TRANSFER)
-        IRON_TRY(put_load(c, err));
-    else
-        IRON_TRY(put_whole(c, err));
-    IRON_TRY(fetch(c, c->setup->answer, err));
-    *ms = (double)(iron__clock_ns() - start) * 1e-6;
-    return IRON_OK;
-}
-
 static iron_status time_passes(iron__race_contender *base, iron__scope scope, bool is_cold,
                                uint32_t passes, double *ms, iron_error *err) {
     gpu_contender *c = (gpu_contender *)base;
     gpu_setup *s = c->setup;
     uint64_t start;
 
-    if (scope != IRON_SCOPE_KERNEL)
-        return time_once(c, scope, ms, err);
+    if (scope != IRON_SCOPE_KERNEL) { /* a transfer or a whole run, by the host's clock */
+        IRON_TRY(return_to_host(c, err));
+        start = iron__clock_ns();
+        IRON_TRY(scope == IRON_SCOPE_TRANSFER ? put_load(c, err) : put_whole(c, err));
+        IRON_TRY(fetch(c, s->answer, err));
+        *ms = (double)(iron__clock_ns() - start) * 1e-6;
+        return IRON_OK;
+    }
     IRON_TRY(prepare_timing(s, err));
     IRON_TRY(is_cold ? flush_caches(s, err) : put_run(c, err));
-    if (s->has_event_times)
-        IRON_TRY(iron__gpu_event_record(s->queues[0], s->begin, err));
-    else
-        IRON_TRY(iron__gpu_queue_wait(s->queues[0], err));
+    IRON_TRY(s->has_event_times ? iron__gpu_event_record(s->queues[0], s->begin, err)
+                                : iron__gpu_queue_wait(s->queues[0], err));
     start = iron__clock_ns();
     for (uint32_t k = 0; k < passes; k++)
         IRON_TRY(put_run(c, err));
@@ -1033,24 +948,22 @@ static iron_status time_passes(iron__race_contender *base, iron__scope scope, bo
     return IRON_OK;
 }
 
-static iron_status poison(gpu_contender *c, iron_error *err) {
-    iron__gpu_copy copy = {.from_host = c->setup->poison,
-                           .to = c->data.output,
-                           .bytes = c->setup->problem->output_bytes};
-
-    if (c->row.gpu->spoil)
-        IRON_TRY(c->row.gpu->spoil(c->work, main_queue(c), err));
-    if (c->row.gpu->reset)
-        return c->row.gpu->reset(c->work, main_queue(c), err);
-    IRON_TRY(iron__gpu_copy_bytes(main_queue(c), &copy, err));
-    return iron__gpu_queue_wait(main_queue(c), err);
-}
-
 static iron_status compute_answer(gpu_contender *c, iron__scope scope, void *output,
                                   iron_error *err) {
     const input_buffers *b = &c->setup->memories[IRON_GPU_MEMORY_DEVICE];
+    const iron__gpu_launcher *gpu = c->row.gpu;
+    iron__gpu_copy poison = {.from_host = c->setup->poison,
+                             .to = c->data.output,
+                             .bytes = c->setup->problem->output_bytes};
 
-    IRON_TRY(poison(c, err));
+    if (gpu->spoil)
+        IRON_TRY(gpu->spoil(c->work, main_queue(c), err));
+    if (gpu->reset) {
+        IRON_TRY(gpu->reset(c->work, main_queue(c), err));
+    } else {
+        IRON_TRY(iron__gpu_copy_bytes(main_queue(c), &poison, err));
+        IRON_TRY(iron__gpu_queue_wait(main_queue(c), err));
+    }
     if (scope != IRON_SCOPE_END_TO_END) {
         IRON_TRY(put_run(c, err));
         return fetch(c, output, err);
@@ -1086,32 +999,24 @@ static void close_contender(iron__race_contender *base) {
     free(c);
 }
 
-/* All contenders of a race use memory at the same time. */
-static iron_status check_memory(gpu_contender *c, iron_error *err) {
+/* Inputs, output, the contender's own memory, and what it derives; all of it is `prepare`. Kernels
+ * are loaded, and built where they must be, once before anything is timed. All contenders of a race
+ * use memory at the same time. */
+static iron_status prepare(gpu_contender *c, iron_error *err) {
+    const iron__gpu_launcher *gpu = c->row.gpu;
     gpu_setup *s = c->setup;
-    uint64_t most = s->device->info.memory_bytes, bytes = s->problem->output_bytes;
+    uint64_t most = s->device->info.memory_bytes, bytes = s->problem->output_bytes, start;
+    const input_buffers *inputs;
+    iron_status status;
 
-    if (c->row.gpu->device_bytes)
-        bytes += c->row.gpu->device_bytes(&c->row, &s->problem->c);
+    if (gpu->device_bytes)
+        bytes += gpu->device_bytes(&c->row, &s->problem->c);
     IRON_FAIL_IF(s->used_bytes + bytes > most - most / 8, err, IRON_E_NOMEM,
                  "too large for %s beside the others: needs %.1f GiB more, and %.1f of %.1f GiB "
                  "are in use; race it with fewer others",
                  s->device->info.name, (double)bytes / 0x1p30, (double)s->used_bytes / 0x1p30,
                  (double)most / 0x1p30);
     s->used_bytes += bytes;
-    return IRON_OK;
-}
-
-/* Inputs, output, the contender's own memory, and what it derives; all of it is `prepare`. Kernels
- * are loaded, and built where they must be, once before anything is timed. */
-static iron_status prepare(gpu_contender *c, iron_error *err) {
-    const iron__gpu_launcher *gpu = c->row.gpu;
-    gpu_setup *s = c->setup;
-    const input_buffers *inputs;
-    iron_status status;
-    uint64_t start;
-
-    IRON_TRY(check_memory(c, err));
     status = gpu->create(s->device, &c->row, s->problem, s->streams, &c->work, err);
     if (status == IRON_OK)
         gpu->destroy(c->work);
@@ -1199,9 +1104,11 @@ static void close_planned(iron__race_device *base) {
     free(base);
 }
 
+/* end_problem frees what this makes, also after a failure. */
 static iron_status begin_problem(iron__race_device *base, const iron__op_problem *problem,
                                  iron_error *err) {
     planned_gpu *g = (planned_gpu *)base;
+    gpu_setup *s = &g->setup;
     /* outputs: poison, an answer while it is timed, and one that is checked */
     uint64_t bytes = iron__problem_bytes(problem, 3), most = g->host_bytes;
 
@@ -1212,14 +1119,42 @@ static iron_status begin_problem(iron__race_device *base, const iron__op_problem
     if (!base->gpu)
         IRON_TRY(
             iron__gpu_device_open(g->planned->gpu_backend, g->planned->index, &base->gpu, err));
-    g->setup = (gpu_setup){
-        .device = base->gpu, .problem = problem, .streams = g->streams ? g->streams : 1};
-    return fill_setup(&g->setup, err); /* end_problem closes it, also after a failure */
+    *s = (gpu_setup){.device = base->gpu,
+                     .problem = problem,
+                     .streams = g->streams ? g->streams : 1,
+                     .poison = malloc(problem->output_bytes),
+                     .answer = malloc(problem->output_bytes)};
+    IRON_FAIL_IF(!s->poison || !s->answer, err, IRON_E_NOMEM,
+                 "out of memory for an output of %zu bytes", problem->output_bytes);
+    memset(s->poison, 0xFF, problem->output_bytes);
+    for (uint32_t k = 0; k < s->streams; k++) {
+        IRON_TRY(iron__gpu_queue_create(s->device, &s->queues[k], err));
+        IRON_TRY(iron__gpu_event_create(s->device, &s->joined[k], err));
+    }
+    IRON_TRY(iron__gpu_event_create(s->device, &s->begin, err));
+    return iron__gpu_event_create(s->device, &s->end, err);
 }
 
 /* A device that its driver marked as failed is opened again for the next problem. */
 static void end_problem(iron__race_device *base) {
-    gpu_setup_close(&((planned_gpu *)base)->setup);
+    gpu_setup *s = &((planned_gpu *)base)->setup;
+
+    if (s->device) {
+        wait_for_all(s);
+        for (size_t k = 0; k < MEMORIES; k++)
+            destroy_inputs(&s->memories[k]);
+        iron__gpu_buffer_destroy(s->flush);
+        pass_kernels_deinit(&s->passes);
+        iron__gpu_event_destroy(s->device, s->begin);
+        iron__gpu_event_destroy(s->device, s->end);
+        for (uint32_t k = 0; k < s->streams; k++) {
+            iron__gpu_event_destroy(s->device, s->joined[k]);
+            iron__gpu_queue_destroy(s->queues[k]);
+        }
+    }
+    free(s->poison);
+    free(s->answer);
+    *s = (gpu_setup){.device = NULL};
     if (base->gpu && base->gpu->failure.status != IRON_OK) {
         iron__gpu_device_close(base->gpu);
         base->gpu = NULL;

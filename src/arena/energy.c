@@ -46,11 +46,10 @@ static line read_line(const iron__rapl_domain *d, const char *name) {
 
     snprintf(path, sizeof path, "%.199s/%.24s", d->path, name);
     file = fopen(path, "re");
-    if (!file)
-        return l;
-    if (!fgets(l.text, sizeof l.text, file))
+    if (!file || !fgets(l.text, sizeof l.text, file))
         l.text[0] = '\0';
-    fclose(file);
+    if (file)
+        fclose(file);
     l.text[strcspn(l.text, "\n")] = '\0';
     return l;
 }

@@ -121,7 +121,7 @@ iron_status iron__outside_read(const char *path, iron__outside *o, iron_error *e
     const char *dot = strrchr(path, '.');
     const struct kind *kind = NULL;
 
-    for (size_t k = 0; dot && k < sizeof kinds / sizeof kinds[0]; k++)
+    for (size_t k = 0; dot && k < COUNT(kinds); k++)
         if (strcmp(dot, kinds[k].ending) == 0)
             kind = &kinds[k];
     *o = (iron__outside){.module = -1};
@@ -210,8 +210,7 @@ iron__defines iron__outside_defines(const iron__outside *o, const iron__case *c)
                                                        : 2]);
     if (c->vocab)
         define(&d, "VOCAB", iron__param_number(c->vocab).text);
-    for (size_t k = 0; k < params.count; k++) {
-        const iron__param *p = &params.list[k];
+    for (const iron__param *p = params.list; p < params.list + params.count; p++) {
         char name[sizeof p->name];
 
         for (size_t at = 0; at < sizeof name; at++)
@@ -255,12 +254,6 @@ static const char *program(const char *variable, const char *usual) {
     return named && named[0] ? named : usual;
 }
 
-static const char *nvcc(void) {
-    static const char beside[] = "/usr/local/cuda/bin/nvcc";
-
-    return program("NVCC", access(beside, X_OK) == 0 ? beside : "nvcc");
-}
-
 /* The command line that makes `output` of the file; `room` holds its words. */
 static size_t compiler_words(const iron__outside *o, const iron__defines *d, const char *folder,
                              const char *output, uint32_t version, char room[WORDS_MAX][256],
@@ -279,17 +272,19 @@ static size_t compiler_words(const iron__outside *o, const iron__defines *d, con
 #endif
         "-I"
     };
+    static const char beside[] = "/usr/local/cuda/bin/nvcc";
     static const char *const for_cuda[] = {"-cubin", "-std=c++17", "-O3", "-fmad=false"};
     bool is_nvcc = o->on == IRON_ON_CUDA;
     size_t count = 0, printed = 0;
     char flags[200] = "", *rest = NULL;
 
-    words[count++] = is_nvcc ? nvcc() : program("CC", "cc");
-    for (size_t k = 0; is_nvcc && k < sizeof for_cuda / sizeof for_cuda[0]; k++)
-        words[count++] = for_cuda[k];
-    for (size_t k = 0; !is_nvcc && k < sizeof for_c / sizeof for_c[0]; k++)
+    words[count++] = is_nvcc ? program("NVCC", access(beside, X_OK) == 0 ? beside : "nvcc")
+                             : program("CC", "cc");
+    for (size_t k = 0; !is_nvcc && k < COUNT(for_c); k++)
         words[count++] = for_c[k];
     if (is_nvcc) {
+        for (size_t k = 0; k < COUNT(for_cuda); k++)
+            words[count++] = for_cuda[k];
         snprintf(room[printed], 256, "-arch=sm_%u", version / 10);
         words[count++] = room[printed++];
     } else {
@@ -558,11 +553,8 @@ typedef struct outside_contender {
 #define RUN_SECONDS  10.0
 
 /* Fails with the verdict. */
-static iron_status accuse(outside_contender *c, iron__row_status verdict, iron_error *err,
-                          const char *format, ...) __attribute__((format(printf, 4, 5)));
-
-static iron_status accuse(outside_contender *c, iron__row_status verdict, iron_error *err,
-                          const char *format, ...) {
+static iron_status __attribute__((format(printf, 4, 5)))
+accuse(outside_contender *c, iron__row_status verdict, iron_error *err, const char *format, ...) {
     char text[200];
     va_list list;
 
@@ -695,7 +687,7 @@ static iron_status start(outside_contender *c, const char *command, int socket, 
     char *const words[] = {name, task, NULL};
     const int files[] = {-1,        c->printed, c->complaints,     socket,
                          c->inputs, c->outputs, c->outside->module};
-    int moved[sizeof files / sizeof files[0]];
+    int moved[COUNT(files)];
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     int code;
@@ -705,12 +697,12 @@ static iron_status start(outside_contender *c, const char *command, int socket, 
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    for (int k = 1; k < (int)(sizeof files / sizeof files[0]); k++) {
+    for (int k = 1; k < (int)COUNT(files); k++) {
         moved[k] = fcntl(files[k], F_DUPFD_CLOEXEC, 64);
         posix_spawn_file_actions_adddup2(&actions, moved[k], k);
     }
     code = posix_spawn(&c->pid, command, &actions, &attributes, words, environ);
-    for (int k = 1; k < (int)(sizeof files / sizeof files[0]); k++)
+    for (int k = 1; k < (int)COUNT(files); k++)
         close(moved[k]);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -985,9 +977,8 @@ static iron_status answer(iron__race_contender *base, iron__scope scope, void *o
     return inspect(c, err);
 }
 
-bool iron__outside_check(const iron__race_contender *base, const void *output, char *text,
-                         size_t size) {
-    const outside_contender *c = (const outside_contender *)base;
+bool iron__outside_check(const void *contender, const void *output, char *text, size_t size) {
+    const outside_contender *c = contender;
     const iron__op_problem *p = &c->referee->problems[c->answer_set];
 
     return p->c.op->check(p, output, text, size);
@@ -1001,7 +992,7 @@ static void close_process(outside_contender *c) {
     if (c->shared)
         munmap(c->shared, c->shared_bytes);
     c->shared = NULL;
-    for (size_t k = 0; k < sizeof files / sizeof files[0]; k++) {
+    for (size_t k = 0; k < COUNT(files); k++) {
         if (*files[k] >= 0)
             close(*files[k]);
         *files[k] = -1;
@@ -1016,24 +1007,21 @@ static void close_contender(iron__race_contender *base) {
 /* So many outputs of a sample as fit into this many bytes, at least one for each input. */
 #define SLOTS_BYTES ((size_t)256 << 20)
 
-static uint32_t slots_for(size_t output_bytes) {
-    size_t fit = SLOTS_BYTES / iron__outside_round(output_bytes ? output_bytes : 1);
-
-    return (uint32_t)(fit < IRON_OUTSIDE_INPUT_SETS ? IRON_OUTSIDE_INPUT_SETS
-                      : fit > IRON_OUTSIDE_SLOTS    ? IRON_OUTSIDE_SLOTS
-                                                    : fit);
-}
-
 static void fill_setup(outside_contender *c, const iron__op_problem *p, const iron__defines *d,
                        uint32_t threads) {
     iron_peer_case pc = iron__peer_case(p, NULL, threads);
+    size_t fit = SLOTS_BYTES / iron__outside_round(p->output_bytes ? p->output_bytes : 1);
     iron__outside_setup *s = &c->setup;
 
     *s = (iron__outside_setup){.is_cpu = true,
                                .is_op = c->outside->is_op,
                                .threads = threads,
                                .vocab = p->c.vocab,
-                               .slots = c->outside->is_op ? 1 : slots_for(p->output_bytes),
+                               .slots = (uint32_t)(c->outside->is_op ? 1
+                                                   : fit < IRON_OUTSIDE_INPUT_SETS
+                                                       ? IRON_OUTSIDE_INPUT_SETS
+                                                   : fit > IRON_OUTSIDE_SLOTS ? IRON_OUTSIDE_SLOTS
+                                                                              : fit),
                                .rows = p->c.rows,
                                .cols = p->c.cols,
                                .output_bytes = p->output_bytes,
@@ -1049,20 +1037,6 @@ static void fill_setup(outside_contender *c, const iron__op_problem *p, const ir
     /* what it shares, as much again for itself, and room for libraries and stacks */
     s->memory_limit =
         2 * (iron__outside_input_bytes(s) + iron__outside_output_bytes(s)) + (UINT64_C(8) << 30);
-}
-
-/* Three sets of inputs, here and in shared memory, and their references, beside the problem that
- * the others race over. */
-static iron_status check_memory(const iron__race_plan *plan, const iron__op_problem *p,
-                                iron_error *err) {
-    uint64_t each = iron__problem_bytes(p, 0) * 2 + p->reference.bytes;
-    uint64_t bytes = each * (IRON_OUTSIDE_INPUT_SETS + 1);
-
-    IRON_FAIL_IF(plan->host_bytes && bytes / 7 > plan->host_bytes / 8, err, IRON_E_NOMEM,
-                 "three sets of inputs for the referee need %.1f GiB, and this machine has %.1f; "
-                 "use a smaller --size",
-                 (double)bytes / 0x1p30, (double)plan->host_bytes / 0x1p30);
-    return IRON_OK;
 }
 
 static iron_status open_process(outside_contender *c, const char *command, iron_error *err) {
@@ -1110,9 +1084,16 @@ iron_status iron__outside_open(iron__referee *referee, const iron__race_plan *pl
     iron__defines d = iron__outside_defines(row->outside, &model->c);
     outside_contender *c;
     iron_status status;
+    /* three sets of inputs, here and in shared memory, and their references, beside the problem
+     * that the others race over */
+    uint64_t each = iron__problem_bytes(model, 0) * 2 + model->reference.bytes;
+    uint64_t bytes = each * (IRON_OUTSIDE_INPUT_SETS + 1);
 
     *out = NULL;
-    IRON_TRY(check_memory(plan, model, err));
+    IRON_FAIL_IF(plan->host_bytes && bytes / 7 > plan->host_bytes / 8, err, IRON_E_NOMEM,
+                 "three sets of inputs for the referee need %.1f GiB, and this machine has %.1f; "
+                 "use a smaller --size",
+                 (double)bytes / 0x1p30, (double)plan->host_bytes / 0x1p30);
     IRON_TRY(build(row->outside, &d, device->info.version, err));
     c = calloc(1, sizeof *c);
     if (!c)
@@ -1188,7 +1169,11 @@ void iron__outside_op_free(iron__op *op) {
     free(op);
 }
 
-static iron_status map_problem(op_process *w, iron__op_problem *p, iron_error *err) {
+static iron_status make_problem(op_process *w, iron__op_problem *p, iron_error *err) {
+    iron__outside_request q = {.task = IRON_OUTSIDE_GENERATE, .seed = p->c.seed};
+    iron__outside_reply reply;
+    iron_error why = {IRON_OK, 0, ""};
+    iron_status status;
     char *at;
     void *data;
 
@@ -1204,16 +1189,6 @@ static iron_status map_problem(op_process *w, iron__op_problem *p, iron_error *e
         at += iron__outside_round(p->inputs[k].bytes);
     }
     p->reference.data = at;
-    return IRON_OK;
-}
-
-static iron_status make_problem(op_process *w, iron__op_problem *p, iron_error *err) {
-    iron__outside_request q = {.task = IRON_OUTSIDE_GENERATE, .seed = p->c.seed};
-    iron__outside_reply reply;
-    iron_error why = {IRON_OK, 0, ""};
-    iron_status status;
-
-    IRON_TRY(map_problem(w, p, err));
     status = open_process(&w->child, w->command, &why);
     if (status == IRON_OK)
         status = ask(&w->child, &q, &reply, &why);

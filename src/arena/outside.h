@@ -162,8 +162,7 @@ iron_status iron__outside_open(iron__referee *referee, const iron__race_plan *pl
                                const iron__race_plan_row *row, const char *command,
                                uint32_t threads, double seconds, iron__race_contender **out,
                                iron_error *err);
-/* Its check of an answer that it has just given. */
-bool iron__outside_check(const iron__race_contender *contender, const void *output, char *text,
-                         size_t size);
+/* Checks an answer that the contender has just given: an iron__answer_check. */
+bool iron__outside_check(const void *contender, const void *output, char *text, size_t size);
 
 #endif

@@ -235,23 +235,6 @@ static iron_status run_cpu(child *c, const iron__outside_request *q, double *ms,
     return IRON_OK;
 }
 
-/* Reads descriptor IRON_OUTSIDE_MODULE; zero-terminated. */
-static char *read_module(const iron__outside_setup *s) {
-    size_t bytes = s->module_bytes + s->text_bytes, done = 0;
-    char *data = calloc(1, bytes + 1);
-
-    while (data && done < bytes) {
-        ssize_t got = pread(IRON_OUTSIDE_MODULE, data + done, bytes - done, (off_t)done);
-
-        if (got <= 0) {
-            free(data);
-            return NULL;
-        }
-        done += (size_t)got;
-    }
-    return data;
-}
-
 static iron_status find_launches(child *c, const char *text, iron_error *err) {
     const iron__outside_setup *s = &c->setup;
     const iron__outside_names names = {
@@ -285,17 +268,27 @@ static iron_status find_launches(child *c, const char *text, iron_error *err) {
 
 static iron_status load_kernels(child *c, iron_error *err) {
     const iron__outside_setup *s = &c->setup;
-    char *module = read_module(s);
+    size_t bytes = s->module_bytes + s->text_bytes;
+    char *module = calloc(1, bytes + 1); /* zero-terminated */
     iron__gpu_image image = {.name = "contender", .source = module, .is_users = true};
-    iron_status status;
+    iron_status status = IRON_OK;
 
+    for (size_t done = 0; module && done < bytes && status == IRON_OK;) {
+        ssize_t got = pread(IRON_OUTSIDE_MODULE, module + done, bytes - done, (off_t)done);
+
+        if (got <= 0)
+            status = iron__no_memory(err, "a module");
+        done += got > 0 ? (size_t)got : 0;
+    }
     if (!module)
         return iron__no_memory(err, "a module");
     if (s->is_compiled) {
         image.machine_code = module;
         image.machine_code_end = module + s->module_bytes;
     }
-    status = iron__gpu_device_open(iron__gpu_backend_find(s->backend), s->device, &c->device, err);
+    if (status == IRON_OK)
+        status =
+            iron__gpu_device_open(iron__gpu_backend_find(s->backend), s->device, &c->device, err);
     if (status == IRON_OK)
         status = iron__gpu_program_load(c->device, &image, &c->program, err);
     if (status == IRON_OK)
@@ -353,35 +346,30 @@ static iron_status prepare_gpu(child *c, const iron__outside_request *q, iron_er
     return iron__gpu_queue_wait(c->queue, err);
 }
 
-static iron_status launch_all(child *c, uint32_t set, uint32_t slot, iron_error *err) {
-    const iron__outside_setup *s = &c->setup;
-    iron__gpu_arg args[IRON_OP_INPUTS + 4];
-    size_t count = 0;
-
-    for (uint32_t k = 0; k < s->input_count; k++)
-        args[count++] = IRON_GPU_BUFFER(c->sets[set][k]);
-    args[count++] = IRON_GPU_BUFFER(c->slots[slot]);
-    if (c->scratch)
-        args[count++] = IRON_GPU_BUFFER(c->scratch);
-    args[count++] = IRON_GPU_VALUE(s->rows);
-    args[count++] = IRON_GPU_VALUE(s->cols);
-    for (size_t k = 0; k < c->launch_count; k++) {
-        const kernel_launch *l = &c->launches[k];
-        const iron__gpu_launch launch = {.kernel = l->kernel,
-                                         .groups = {l->groups},
-                                         .threads = {l->threads},
-                                         .args = args,
-                                         .arg_count = count};
-
-        IRON_TRY(iron__gpu_run(c->queue, &launch, err));
-    }
-    return IRON_OK;
-}
-
 static iron_status run_gpu(child *c, const iron__outside_request *q, double *ms, iron_error *err) {
     IRON_TRY(iron__gpu_event_record(c->queue, c->begin, err));
-    for (uint32_t pass = 0; pass < q->passes; pass++)
-        IRON_TRY(launch_all(c, q->order[pass], pass, err));
+    for (uint32_t pass = 0; pass < q->passes; pass++) {
+        const iron__outside_setup *s = &c->setup;
+        iron__gpu_arg args[IRON_OP_INPUTS + 4];
+        size_t count = 0;
+
+        for (uint32_t k = 0; k < s->input_count; k++)
+            args[count++] = IRON_GPU_BUFFER(c->sets[q->order[pass]][k]);
+        args[count++] = IRON_GPU_BUFFER(c->slots[pass]);
+        if (c->scratch)
+            args[count++] = IRON_GPU_BUFFER(c->scratch);
+        args[count++] = IRON_GPU_VALUE(s->rows);
+        args[count++] = IRON_GPU_VALUE(s->cols);
+        for (const kernel_launch *l = c->launches; l < c->launches + c->launch_count; l++) {
+            const iron__gpu_launch launch = {.kernel = l->kernel,
+                                             .groups = {l->groups},
+                                             .threads = {l->threads},
+                                             .args = args,
+                                             .arg_count = count};
+
+            IRON_TRY(iron__gpu_run(c->queue, &launch, err));
+        }
+    }
     IRON_TRY(iron__gpu_event_record(c->queue, c->end, err));
     IRON_TRY(iron__gpu_queue_wait(c->queue, err));
     return iron__gpu_event_elapsed(c->device, c->begin, c->end, ms, err);

@@ -145,7 +145,7 @@ iron_status iron__outside_op_sizes(const iron__case *c, iron__outside_sizes *siz
     iron_error why = {IRON_OK, 0, ""};
 
     *sizes = (iron__outside_sizes){.useful = 0};
-    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+    for (size_t k = 0; k < COUNT(all); k++)
         IRON_FAIL_IF(all[k].line[0] && iron__outside_evaluate(all[k].line, &names, 1, BYTES_MAX,
                                                               all[k].value, &why) != IRON_OK,
                      err, IRON_E_ARG, "%s: %.200s", c->op->name, why.text);
@@ -197,23 +197,6 @@ static iron_status take_line(const iron__outside_op *o, const char *word, const 
     return IRON_OK;
 }
 
-static iron_status read_types(iron__outside_op *o, iron_error *err) {
-    char line[IRON_OUTSIDE_LINE], *rest = NULL;
-
-    IRON_TRY(take_line(o, "types", "f32", line, sizeof line, err));
-    for (char *word = strtok_r(line, " ,", &rest); word; word = strtok_r(NULL, " ,", &rest)) {
-        iron__element element = iron__element_find(word);
-
-        IRON_FAIL_IF(element == IRON_ELEMENTS, err, IRON_E_ARG,
-                     "%.120s: type '%.20s' is unknown; use f32, f64, u8, u16 or u32",
-                     o->module.path, word);
-        if (!o->base.elements)
-            o->base.usual = element;
-        o->base.elements |= IRON_BIT(element);
-    }
-    return IRON_OK;
-}
-
 /* "reach 1,2,4": all values are numbers, or all are words. */
 static iron_status read_parameter(iron__outside_op *o, const char *line, iron_error *err) {
     size_t index = o->base.axis_count, count = 0, numbers = 0;
@@ -254,25 +237,9 @@ static iron_status read_parameter(iron__outside_op *o, const char *line, iron_er
     return IRON_OK;
 }
 
-static iron_status read_inputs(iron__outside_op *o, iron_error *err) {
-    char line[IRON_OUTSIDE_LINE];
-
-    for (const char *at = o->lines; (at = iron__outside_directive(at, "input", line, sizeof line));
-         o->input_count++) {
-        IRON_FAIL_IF(o->input_count == IRON_OP_INPUTS, err, IRON_E_ARG,
-                     "%.120s: more than %u inputs", o->module.path, IRON_OP_INPUTS);
-        IRON_FAIL_IF(sscanf(line, "%23s %159[^\n]", o->input_names[o->input_count],
-                            o->inputs[o->input_count]) != 2,
-                     err, IRON_E_ARG, "%.120s: 'iron: input %.60s' is not NAME BYTES",
-                     o->module.path, line);
-    }
-    IRON_FAIL_IF(o->input_count == 0, err, IRON_E_ARG,
-                 "%.120s: there is no line 'iron: input NAME BYTES'", o->module.path);
-    return IRON_OK;
-}
-
 iron_status iron__outside_op_read(iron__outside_op *o, iron_error *err) {
     char line[IRON_OUTSIDE_LINE], usual_why[400];
+    char *rest = NULL;
 
     IRON_FAIL_IF(!o->name[0] || o->name[strspn(o->name, "abcdefghijklmnopqrstuvwxyz0123456789-")],
                  err, IRON_E_ARG,
@@ -287,8 +254,28 @@ iron_status iron__outside_op_read(iron__outside_op *o, iron_error *err) {
     IRON_TRY(take_line(o, "reference", o->output, o->reference, sizeof o->reference, err));
     IRON_TRY(take_line(o, "bytes", NULL, o->bytes, sizeof o->bytes, err));
     IRON_TRY(take_line(o, "operations", "", o->operations, sizeof o->operations, err));
-    IRON_TRY(read_types(o, err));
-    IRON_TRY(read_inputs(o, err));
+    IRON_TRY(take_line(o, "types", "f32", line, sizeof line, err));
+    for (char *word = strtok_r(line, " ,", &rest); word; word = strtok_r(NULL, " ,", &rest)) {
+        iron__element element = iron__element_find(word);
+
+        IRON_FAIL_IF(element == IRON_ELEMENTS, err, IRON_E_ARG,
+                     "%.120s: type '%.20s' is unknown; use f32, f64, u8, u16 or u32",
+                     o->module.path, word);
+        if (!o->base.elements)
+            o->base.usual = element;
+        o->base.elements |= IRON_BIT(element);
+    }
+    for (const char *at = o->lines; (at = iron__outside_directive(at, "input", line, sizeof line));
+         o->input_count++) {
+        IRON_FAIL_IF(o->input_count == IRON_OP_INPUTS, err, IRON_E_ARG,
+                     "%.120s: more than %u inputs", o->module.path, IRON_OP_INPUTS);
+        IRON_FAIL_IF(sscanf(line, "%23s %159[^\n]", o->input_names[o->input_count],
+                            o->inputs[o->input_count]) != 2,
+                     err, IRON_E_ARG, "%.120s: 'iron: input %.60s' is not NAME BYTES",
+                     o->module.path, line);
+    }
+    IRON_FAIL_IF(o->input_count == 0, err, IRON_E_ARG,
+                 "%.120s: there is no line 'iron: input NAME BYTES'", o->module.path);
     for (const char *at = o->lines;
          (at = iron__outside_directive(at, "parameter", line, sizeof line));)
         IRON_TRY(read_parameter(o, line, err));

@@ -26,13 +26,14 @@
 #include "core/fail.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 
-/* Writes what `print` prints to a file, whole or not at all; "-" is standard output. */
-static iron_status write_whole(const char *path, void (*print)(const void *context, FILE *to),
-                               const void *context, iron_error *err) {
+typedef void report_printer(const iron__report *report, FILE *to);
+
+/* Writes a document to a file, whole or not at all; "-" is standard output. */
+static iron_status write_whole(const char *path, report_printer *print, const iron__report *report,
+                               iron_error *err) {
     iron_output *output = NULL;
     iron_status status = IRON_OK;
     char *text = NULL;
@@ -40,26 +41,32 @@ static iron_status write_whole(const char *path, void (*print)(const void *conte
     FILE *to = open_memstream(&text, &bytes);
 
     IRON_FAIL_IF(!to, err, IRON_E_NOMEM, "out of memory for a report");
-    print(context, to);
-    if (fclose(to) != 0) {
+    print(report, to);
+    if (fclose(to) != 0)
         status = iron__no_memory(err, "a report");
-        goto done;
-    }
-    if (strcmp(path, "-") == 0) {
+    else if (strcmp(path, "-") == 0)
         fwrite(text, 1, bytes, stdout); /* the caller checks stdout for errors */
-        goto done;
-    }
-    status = iron_output_open(path, &output, err);
-    if (status != IRON_OK)
-        goto done;
-    status = iron_output_write(output, text, bytes, err);
-    if (status == IRON_OK)
-        status = iron_output_commit(output, err);
     else
-        iron_output_abandon(output);
-done:
+        status = iron_output_open(path, &output, err);
+    if (output) {
+        status = iron_output_write(output, text, bytes, err);
+        if (status == IRON_OK)
+            status = iron_output_commit(output, err);
+        else
+            iron_output_abandon(output);
+    }
     free(text);
     return status;
+}
+
+/* The members name, text, name, text, ... NULL of an object. */
+static void __attribute__((sentinel)) put_texts(iron_json_writer *j, ...) {
+    va_list members;
+
+    va_start(members, j);
+    for (const char *name; (name = va_arg(members, const char *));)
+        iron_json_text(j, name, va_arg(members, const char *));
+    va_end(members);
 }
 
 const char *iron_arena_op_at(size_t index) {
@@ -70,26 +77,24 @@ const char *iron_arena_note_title(iron_note note) {
     static const char *const titles[] = {
         "", "", "Bytes moved", "When it does not pay", "In iron's own kernels", "Measured"};
 
-    return note < sizeof titles / sizeof titles[0] ? titles[note] : NULL;
+    return note < COUNT(titles) ? titles[note] : NULL;
 }
 
 static const char *op_note(const iron__op *op, iron_note note) {
     const char *const notes[] = {op->contract, op->why,  op->traffic,
                                  op->unless,   op->used, iron__op_measured(op->name)};
 
-    return note < sizeof notes / sizeof notes[0] ? notes[note] : NULL;
+    return note < COUNT(notes) ? notes[note] : NULL;
 }
 
 const char *iron_arena_note(const char *op, iron_note note) {
-    const iron__op *o = iron__op_find(op);
-
-    return o ? op_note(o, note) : NULL;
+    return iron__op_find(op) ? op_note(iron__op_find(op), note) : NULL;
 }
 
 static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) {
     const iron__axis *of;
 
-    if (index >= op->axis_count || axis->struct_size != sizeof *axis)
+    if (!op || index >= op->axis_count || axis->struct_size != sizeof *axis)
         return false;
     of = &op->axes[index];
     axis->name = of->name;
@@ -103,9 +108,7 @@ static bool op_axis_at(const iron__op *op, size_t index, iron_arena_axis *axis) 
 }
 
 int iron_arena_axis_at(const char *op, size_t index, iron_arena_axis *axis) {
-    const iron__op *o = iron__op_find(op);
-
-    return o && op_axis_at(o, index, axis);
+    return op_axis_at(iron__op_find(op), index, axis);
 }
 
 static const struct {
@@ -113,12 +116,12 @@ static const struct {
     const char *name;
 } backends[] = {{IRON_ON_CPU, "cpu"}, {IRON_ON_CUDA, "cuda"}, {IRON_ON_OPENCL, "opencl"}};
 
-#define BACKENDS (sizeof backends / sizeof backends[0])
+#define BACKENDS (COUNT(backends))
 
 static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contender *contender) {
     iron__contender row;
 
-    if (contender->struct_size != sizeof *contender || !iron__op_contender(op, index, &row))
+    if (!op || contender->struct_size != sizeof *contender || !iron__op_contender(op, index, &row))
         return false;
     contender->name = row.name;
     contender->idea = row.idea;
@@ -132,9 +135,7 @@ static bool op_contender_at(const iron__op *op, size_t index, iron_arena_contend
 }
 
 int iron_arena_contender_at(const char *op, size_t index, iron_arena_contender *contender) {
-    const iron__op *o = iron__op_find(op);
-
-    return o && op_contender_at(o, index, contender);
+    return op_contender_at(iron__op_find(op), index, contender);
 }
 
 void iron_arena_sizes(const char *op, char *text, size_t size) {
@@ -168,27 +169,22 @@ static void put_ops(iron_json_writer *j, const iron__op *const *ops, size_t coun
             if (!op_note(ops[k], note))
                 continue;
             iron_json_open(j, NULL, '{');
-            iron_json_text(j, "title", iron_arena_note_title(note));
-            iron_json_text(j, "text", op_note(ops[k], note));
+            put_texts(j, "title", iron_arena_note_title(note), "text", op_note(ops[k], note), NULL);
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
         iron_json_open(j, "axes", '[');
         for (size_t a = 0; op_axis_at(ops[k], a, &axis); a++) {
             iron_json_open(j, NULL, '{');
-            iron_json_text(j, "name", axis.name);
-            iron_json_text(j, "about", axis.about);
-            iron_json_text(j, "values", axis.values);
+            put_texts(j, "name", axis.name, "about", axis.about, "values", axis.values, NULL);
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
         iron_json_open(j, "contenders", '[');
         for (size_t c = 0; op_contender_at(ops[k], c, &row); c++) {
             iron_json_open(j, NULL, '{');
-            iron_json_text(j, "name", row.name);
-            iron_json_text(j, "backends", row.backends);
-            iron_json_text(j, "idea", row.idea);
-            iron_json_text(j, "beats", row.beats);
+            put_texts(j, "name", row.name, "backends", row.backends, "idea", row.idea, "beats",
+                      row.beats, NULL);
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
@@ -205,81 +201,62 @@ static void put_elements(iron_json_writer *j, uint32_t elements) {
     iron_json_close(j, ']');
 }
 
-static void put_registry_op(iron_json_writer *j, const iron__op *op) {
+static void print_registry(const iron__report *report, FILE *to) {
+    iron_json_writer writer = {.to = to}, *j = &writer;
+    const iron__op *op;
     iron__contender row;
 
+    (void)report;
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", op->name);
-    iron_json_text(j, "contract", op->contract);
-    iron_json_text(j, "why", op->why);
-    iron_json_text(j, "traffic", op->traffic);
-    iron_json_text(j, "unless", op->unless);
-    iron_json_text(j, "used", op->used);
-    iron_json_text(j, "measured", iron__op_measured(op->name));
-    iron_json_text(j, "bound", op->bound == IRON_BOUND_READ ? "read" : "copy");
-    iron_json_text(j, "usual_dtype", iron__element_name(op->usual));
-    put_elements(j, op->elements);
-    iron_json_open(j, "baselines", '{');
-    iron_json_text(j, "cpu", op->baselines[0]);
-    iron_json_text(j, "gpu", op->baselines[1]);
-    iron_json_close(j, '}');
-    iron_json_open(j, "axes", '[');
-    for (const iron__axis *axis = op->axes; axis < op->axes + op->axis_count; axis++) {
+    iron_json_text(j, "schema", "iron.registry/1");
+    iron_json_open(j, "ops", '[');
+    for (size_t n = 0; (op = iron__op_at(n)); n++) {
         iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", axis->name);
-        iron_json_text(j, "about", axis->about);
-        iron_json_open(j, "values", '[');
-        for (size_t k = 0; k < axis->count; k++) {
-            if (axis->words)
-                iron_json_text(j, NULL, axis->words[k]);
-            else
-                iron_json_real(j, NULL, axis->numbers[k]);
+        put_texts(j, "name", op->name, "contract", op->contract, "why", op->why, "traffic",
+                  op->traffic, "unless", op->unless, "used", op->used, "measured",
+                  iron__op_measured(op->name), "bound",
+                  op->bound == IRON_BOUND_READ ? "read" : "copy", "usual_dtype",
+                  iron__element_name(op->usual), NULL);
+        put_elements(j, op->elements);
+        iron_json_open(j, "baselines", '{');
+        put_texts(j, "cpu", op->baselines[0], "gpu", op->baselines[1], NULL);
+        iron_json_close(j, '}');
+        iron_json_open(j, "axes", '[');
+        for (const iron__axis *axis = op->axes; axis < op->axes + op->axis_count; axis++) {
+            iron_json_open(j, NULL, '{');
+            put_texts(j, "name", axis->name, "about", axis->about, NULL);
+            iron_json_open(j, "values", '[');
+            for (size_t k = 0; k < axis->count; k++)
+                if (axis->words)
+                    iron_json_text(j, NULL, axis->words[k]);
+                else
+                    iron_json_real(j, NULL, axis->numbers[k]);
+            iron_json_close(j, ']');
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        iron_json_open(j, "contenders", '[');
+        for (size_t c = 0; iron__op_contender(op, c, &row); c++) {
+            iron_json_open(j, NULL, '{');
+            put_texts(j, "name", row.name, "idea", row.idea, "beats", row.beats, NULL);
+            iron_json_open(j, "backends", '[');
+            for (size_t k = 0; k < BACKENDS; k++)
+                if (row.backends & backends[k].bit)
+                    iron_json_text(j, NULL, backends[k].name);
+            iron_json_close(j, ']');
+            put_elements(j, row.elements ? row.elements : op->elements);
+            iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
         iron_json_close(j, '}');
     }
     iron_json_close(j, ']');
-    iron_json_open(j, "contenders", '[');
-    for (size_t c = 0; iron__op_contender(op, c, &row); c++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", row.name);
-        iron_json_text(j, "idea", row.idea);
-        iron_json_text(j, "beats", row.beats);
-        iron_json_open(j, "backends", '[');
-        for (size_t k = 0; k < BACKENDS; k++)
-            if (row.backends & backends[k].bit)
-                iron_json_text(j, NULL, backends[k].name);
-        iron_json_close(j, ']');
-        put_elements(j, row.elements ? row.elements : op->elements);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
     iron_json_close(j, '}');
-}
-
-static void print_registry(const void *context, FILE *to) {
-    iron_json_writer j = {.to = to};
-
-    (void)context;
-    iron_json_open(&j, NULL, '{');
-    iron_json_text(&j, "schema", "iron.registry/1");
-    iron_json_open(&j, "ops", '[');
-    for (size_t k = 0; iron__op_at(k); k++)
-        put_registry_op(&j, iron__op_at(k));
-    iron_json_close(&j, ']');
-    iron_json_close(&j, '}');
-    iron_json_end(&j);
+    iron_json_end(j);
 }
 
 iron_status iron_arena_registry(const char *path, iron_error *err) {
     return write_whole(path, print_registry, NULL, err);
-}
-
-static bool has_kernel(const iron__gpu_launch_log *launches, const char *name) {
-    for (size_t k = 0; k < launches->count; k++)
-        if (strcmp(launches->seen[k].kernel, name) == 0)
-            return true;
-    return false;
 }
 
 /* Each kernel once: those of the answer, then those only seen in prepare. NULL past the last, and
@@ -287,49 +264,51 @@ static bool has_kernel(const iron__gpu_launch_log *launches, const char *name) {
 static const iron__gpu_launch_record *kernels_at(const iron__kernels *kernels, size_t index,
                                                  bool *is_prepare) {
     *is_prepare = kernels && index >= kernels->answer.count;
-    if (!kernels)
-        return NULL;
-    if (!*is_prepare)
+    if (kernels && !*is_prepare)
         return &kernels->answer.seen[index];
-    index -= kernels->answer.count;
-    for (size_t k = 0; k < kernels->prepare.count; k++)
-        if (!has_kernel(&kernels->answer, kernels->prepare.seen[k].kernel) && index-- == 0)
+    for (size_t k = 0; kernels && k < kernels->prepare.count; k++) {
+        size_t same = 0;
+
+        while (same < kernels->answer.count &&
+               strcmp(kernels->answer.seen[same].kernel, kernels->prepare.seen[k].kernel) != 0)
+            same++;
+        if (same == kernels->answer.count && index-- == kernels->answer.count)
             return &kernels->prepare.seen[k];
+    }
     return NULL;
 }
 
 /* What a driver reports about a kernel; -1 where it reports nothing. A driver that reports
  * registers also reports spills and local memory: then 0 is a figure. */
+enum { REGISTERS, LOCAL, SPILL, GROUPS, OCCUPANCY, KERNEL_FIGURES };
 typedef struct kernel_figures {
-    double registers, local_bytes, spill_bytes, groups_per_unit, occupancy_percent;
+    double at[KERNEL_FIGURES];
 } kernel_figures;
+
+static const char *const kernel_figure_names[KERNEL_FIGURES] = {
+    "registers", "local_bytes", "spill_bytes", "groups_per_unit", "occupancy_percent"};
 
 /* Takes NULL, too. */
 static kernel_figures kernel_figures_of(const iron__gpu_launch_record *kernel) {
     const iron__gpu_resources none = {0}, *f = kernel ? &kernel->resources : &none;
     bool is_known = f->registers > 0;
 
-    return (kernel_figures){
-        .registers = is_known ? (double)f->registers : -1,
-        .local_bytes = is_known || f->local_bytes > 0 ? (double)f->local_bytes : -1,
-        .spill_bytes = is_known || f->spill_bytes > 0 ? (double)f->spill_bytes : -1,
-        .groups_per_unit = f->groups > 0 ? (double)f->groups : -1,
-        .occupancy_percent = f->occupancy > 0 ? 100 * f->occupancy : -1};
+    return (kernel_figures){{[REGISTERS] = is_known ? (double)f->registers : -1,
+                             [LOCAL] = is_known || f->local_bytes > 0 ? (double)f->local_bytes : -1,
+                             [SPILL] = is_known || f->spill_bytes > 0 ? (double)f->spill_bytes : -1,
+                             [GROUPS] = f->groups > 0 ? (double)f->groups : -1,
+                             [OCCUPANCY] = f->occupancy > 0 ? 100 * f->occupancy : -1}};
 }
 
-/* "", "precision", "time", "runs" */
 static const char *stop_name(iron__stop stop) {
     static const char *const names[] = {"", "precision", "time", "runs"};
 
     return names[stop];
 }
 
-/* 0 means unknown. */
+/* 0 means unknown; what is not finite becomes null. */
 static void put_known(iron_json_writer *j, const char *name, double value) {
-    if (value > 0)
-        iron_json_real(j, name, value);
-    else
-        iron_json_null(j, name);
+    iron_json_real(j, name, value > 0 ? value : NAN);
 }
 
 /* The figures of the warm samples. */
@@ -341,10 +320,7 @@ static void put_figures(iron_json_writer *j, const iron__report_scope *scope) {
     iron_json_real(j, "mean_ms", times->mean);
     iron_json_real(j, "min_ms", times->min);
     iron_json_real(j, "p95_ms", times->p95);
-    if (times->count > 1)
-        iron_json_real(j, "noise_percent", times->noise_percent);
-    else
-        iron_json_null(j, "noise_percent");
+    iron_json_real(j, "noise_percent", times->count > 1 ? times->noise_percent : NAN);
     put_known(j, "gb_s", scope->gb_s);
     put_known(j, "percent_of_ceiling", scope->percent_of_ceiling);
     iron_json_open(j, "samples", '[');
@@ -362,45 +338,16 @@ static void put_figures(iron_json_writer *j, const iron__report_scope *scope) {
     put_known(j, "speedup", scope->speedup);
 }
 
-/* Cold samples in place of the warm ones: both have the same useful bytes and the same ceiling. */
-static iron__report_scope cold_of(const iron__report_scope *scope) {
-    return (iron__report_scope){
-        .warm = scope->cold,
-        .samples = scope->cold_samples,
-        .gb_s = scope->cold_gb_s,
-        .percent_of_ceiling =
-            scope->gb_s > 0 ? scope->percent_of_ceiling * scope->cold_gb_s / scope->gb_s : 0};
-}
-
-static void put_scopes(iron_json_writer *j, const iron__report_row *row) {
-    iron_json_open(j, "scopes", '{');
-    for (iron__scope k = 0; k < IRON_SCOPES; k++) {
-        const iron__report_scope *scope = iron__row_scope(row, k);
-
-        if (!scope)
-            continue;
-        iron_json_open(j, iron__scope_name(k), '{');
-        put_figures(j, scope);
-        if (scope->cold.count > 0) {
-            iron__report_scope cold = cold_of(scope);
-
-            iron_json_open(j, "cold", '{');
-            put_figures(j, &cold);
-            iron_json_close(j, '}');
-        }
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, '}');
-}
-
-static void put_param(iron_json_writer *j, const char *name, uint32_t value) {
-    if (value)
-        iron_json_number(j, name, value);
-}
-
+/* Facts about how a row was raced that do not apply are 0. */
 static void put_params(iron_json_writer *j, const iron__report_row *row) {
+    const struct {
+        const char *name;
+        uint32_t value;
+    } facts[] = {{"nodes", row->nodes}, {"streams", row->streams}, {"threads", row->threads}};
+
     iron_json_open(j, "params", '{');
-    put_param(j, "vocab", row->vocab);
+    if (row->vocab)
+        iron_json_number(j, "vocab", row->vocab);
     for (const iron__param *p = row->params.list; p < row->params.list + row->params.count; p++) {
         if (p->word[0])
             iron_json_text(j, p->name, p->word);
@@ -409,135 +356,108 @@ static void put_params(iron_json_writer *j, const iron__report_row *row) {
         else
             iron_json_real(j, p->name, p->number);
     }
-    put_param(j, "nodes", row->nodes);
-    put_param(j, "streams", row->streams);
-    put_param(j, "threads", row->threads);
+    for (size_t k = 0; k < COUNT(facts); k++)
+        if (facts[k].value)
+            iron_json_number(j, facts[k].name, facts[k].value);
     if (row->size_name[0])
         iron_json_text(j, "size_name", row->size_name);
     iron_json_close(j, '}');
 }
 
-/* A figure that the driver does not report (-1) is left out. */
-static void put_reported(iron_json_writer *j, const char *name, double value) {
-    if (value >= 0)
-        iron_json_real(j, name, value);
-}
-
-static void put_kernels(iron_json_writer *j, const iron__kernels *kernels) {
+static void put_row(iron_json_writer *j, const iron__report_row *row) {
+    const iron__gpu_clocks *clocks = &row->energy.clocks;
     const iron__gpu_launch_record *kernel;
     bool is_prepare;
 
-    iron_json_open(j, "kernels", '[');
-    for (size_t k = 0; (kernel = kernels_at(kernels, k, &is_prepare)); k++) {
-        kernel_figures f = kernel_figures_of(kernel);
-
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", kernel->kernel);
-        iron_json_number(j, "groups", kernel->groups);
-        iron_json_number(j, "threads", kernel->threads);
-        put_reported(j, "registers", f.registers);
-        put_reported(j, "local_bytes", f.local_bytes);
-        put_reported(j, "spill_bytes", f.spill_bytes);
-        put_reported(j, "groups_per_unit", f.groups_per_unit);
-        put_reported(j, "occupancy_percent", f.occupancy_percent);
-        if (is_prepare)
-            iron_json_bool(j, "prepare", true);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
-static void put_energy(iron_json_writer *j, const iron__energy *e) {
-    const iron__gpu_clocks *c = &e->clocks;
-
-    if (e->source) {
-        iron_json_open(j, "energy", '{');
-        iron_json_real(j, "joules_per_gb", e->joules_per_gb);
-        iron_json_real(j, "watts", e->watts);
-        iron_json_text(j, "source", e->source);
-        iron_json_close(j, '}');
-    } else {
-        iron_json_null(j, "energy");
-    }
-    if (c->core_mhz || c->memory_mhz) {
-        iron_json_open(j, "clocks", '{');
-        put_known(j, "core_mhz", c->core_mhz);
-        put_known(j, "memory_mhz", c->memory_mhz);
-        put_known(j, "celsius", c->celsius);
-        iron_json_text(j, "reasons", c->reasons);
-        iron_json_close(j, '}');
-    } else {
-        iron_json_null(j, "clocks");
-    }
-}
-
-static void put_row(iron_json_writer *j, const iron__report_row *row) {
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "op", row->op);
-    iron_json_text(j, "contender", row->contender);
-    iron_json_text(j, "backend", row->backend);
-    iron_json_text(j, "memory", row->memory);
-    iron_json_text(j, "device", row->device);
-    iron_json_text(j, "size", row->size);
-    iron_json_text(j, "dtype", row->dtype);
+    put_texts(j, "op", row->op, "contender", row->contender, "backend", row->backend, "memory",
+              row->memory, "device", row->device, "size", row->size, "dtype", row->dtype, NULL);
     put_params(j, row);
     iron_json_bool(j, "peer", row->is_peer);
     iron_json_number(j, "useful_bytes", row->useful_bytes);
     iron_json_bool(j, "cache_resident", row->is_cache_resident);
-    iron_json_text(j, "status", iron__row_status_name(row->status));
-    iron_json_text(j, "reason", row->reason);
+    put_texts(j, "status", iron__row_status_name(row->status), "reason", row->reason, NULL);
     iron_json_bool(j, "verified", row->is_verified);
     iron_json_text(j, "baseline", row->baseline);
     put_known(j, "speedup", row->status == IRON_ROW_OK ? row->speedup : 0);
-    put_scopes(j, row);
+    iron_json_open(j, "scopes", '{');
+    for (iron__scope k = 0; k < IRON_SCOPES; k++) {
+        const iron__report_scope *s = iron__row_scope(row, k);
+
+        if (!s)
+            continue;
+        iron_json_open(j, iron__scope_name(k), '{');
+        put_figures(j, s);
+        if (s->cold.count > 0) { /* the same useful bytes, and the same ceiling */
+            double share = s->gb_s > 0 ? s->percent_of_ceiling * s->cold_gb_s / s->gb_s : 0;
+
+            iron_json_open(j, "cold", '{');
+            put_figures(j, &(iron__report_scope){.warm = s->cold,
+                                                 .samples = s->cold_samples,
+                                                 .gb_s = s->cold_gb_s,
+                                                 .percent_of_ceiling = share});
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, '}');
     iron_json_text(j, "idea", row->idea ? row->idea : "");
     put_known(j, "rank", row->rank);
     put_known(j, "operations", row->operations);
     put_known(j, "passes", row->passes);
     iron_json_bool(j, "outside", row->is_outside);
     iron_json_bool(j, "above_ceiling", row->is_above_ceiling);
-    put_kernels(j, row->kernels);
-    put_energy(j, &row->energy);
+    iron_json_open(j, "kernels", '[');
+    for (size_t k = 0; (kernel = kernels_at(row->kernels, k, &is_prepare)); k++) {
+        kernel_figures f = kernel_figures_of(kernel);
+
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "name", kernel->kernel);
+        iron_json_number(j, "groups", kernel->groups);
+        iron_json_number(j, "threads", kernel->threads);
+        for (size_t n = 0; n < KERNEL_FIGURES; n++)
+            if (f.at[n] >= 0)
+                iron_json_real(j, kernel_figure_names[n], f.at[n]);
+        if (is_prepare)
+            iron_json_bool(j, "prepare", true);
+        iron_json_close(j, '}');
+    }
+    iron_json_close(j, ']');
+    if (row->energy.source) {
+        iron_json_open(j, "energy", '{');
+        iron_json_real(j, "joules_per_gb", row->energy.joules_per_gb);
+        iron_json_real(j, "watts", row->energy.watts);
+        iron_json_text(j, "source", row->energy.source);
+        iron_json_close(j, '}');
+    } else {
+        iron_json_null(j, "energy");
+    }
+    if (clocks->core_mhz || clocks->memory_mhz) {
+        iron_json_open(j, "clocks", '{');
+        put_known(j, "core_mhz", clocks->core_mhz);
+        put_known(j, "memory_mhz", clocks->memory_mhz);
+        put_known(j, "celsius", clocks->celsius);
+        iron_json_text(j, "reasons", clocks->reasons);
+        iron_json_close(j, '}');
+    } else {
+        iron_json_null(j, "clocks");
+    }
     iron_json_close(j, '}');
 }
 
-static void put_device(iron_json_writer *j, const iron__report_device *device) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "backend", device->backend);
-    iron_json_number(j, "index", device->index);
-    iron_json_text(j, "name", device->name);
-    iron_json_text(j, "driver", device->driver);
-    iron_json_number(j, "units", device->units);
-    iron_json_number(j, "memory_bytes", device->memory_bytes);
-    iron_json_number(j, "cache_bytes", device->cache_bytes);
-    iron_json_bool(j, "available", device->is_available);
-    iron_json_text(j, "reason", device->reason);
-    iron_json_open(j, "clocks", '{');
-    put_known(j, "min_mhz", device->clock_min);
-    put_known(j, "max_mhz", device->clock_max);
-    put_known(j, "memory_mhz", device->memory_clock);
-    iron_json_close(j, '}');
-    iron_json_text(j, "throttle", device->throttle);
-    put_known(j, "celsius", device->celsius);
-    iron_json_close(j, '}');
-}
-
-static void put_host(iron_json_writer *j, const iron__report *report) {
+static void put_document(const iron__report *report, iron_json_writer *j) {
     const iron__report_host *host = &report->host;
+    const iron__own_data *own = report->own;
 
+    iron_json_open(j, NULL, '{');
+    put_texts(j, "schema", "iron.arena/1", "iron", report->version, NULL);
     iron_json_open(j, "host", '{');
-    iron_json_text(j, "name", host->name);
-    iron_json_text(j, "cpu", host->cpu);
-    iron_json_text(j, "features", host->features);
+    put_texts(j, "name", host->name, "cpu", host->cpu, "features", host->features, NULL);
     iron_json_number(j, "threads", host->threads);
     iron_json_number(j, "memory_bytes", host->memory_bytes);
     iron_json_number(j, "cache_bytes", host->cache_bytes);
-    iron_json_text(j, "kernel", host->kernel);
-    iron_json_text(j, "compiler", host->compiler);
-    iron_json_text(j, "flags", host->flags);
-    iron_json_text(j, "commit", host->commit);
-    iron_json_text(j, "date", host->date);
-    iron_json_text(j, "command", report->command);
+    put_texts(j, "kernel", host->kernel, "compiler", host->compiler, "flags", host->flags, "commit",
+              host->commit, "date", host->date, "command", report->command, NULL);
     iron_json_real(j, "seconds", report->seconds);
     iron_json_real(j, "ceiling_seconds", report->ceiling_seconds);
     iron_json_real(j, "race_seconds", report->race_seconds);
@@ -546,25 +466,34 @@ static void put_host(iron_json_writer *j, const iron__report *report) {
         iron_json_text(j, NULL, report->remarks[k]);
     iron_json_close(j, ']');
     iron_json_close(j, '}');
-}
-
-static void put_document(const iron__report *report, iron_json_writer *j) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "schema", "iron.arena/1");
-    iron_json_text(j, "iron", report->version);
-    put_host(j, report);
     iron_json_open(j, "devices", '[');
-    for (size_t k = 0; k < report->device_count; k++)
-        put_device(j, &report->devices[k]);
+    for (const iron__report_device *d = report->devices; d < report->devices + report->device_count;
+         d++) {
+        iron_json_open(j, NULL, '{');
+        iron_json_text(j, "backend", d->backend);
+        iron_json_number(j, "index", d->index);
+        put_texts(j, "name", d->name, "driver", d->driver, NULL);
+        iron_json_number(j, "units", d->units);
+        iron_json_number(j, "memory_bytes", d->memory_bytes);
+        iron_json_number(j, "cache_bytes", d->cache_bytes);
+        iron_json_bool(j, "available", d->is_available);
+        iron_json_text(j, "reason", d->reason);
+        iron_json_open(j, "clocks", '{');
+        put_known(j, "min_mhz", d->clock_min);
+        put_known(j, "max_mhz", d->clock_max);
+        put_known(j, "memory_mhz", d->memory_clock);
+        iron_json_close(j, '}');
+        iron_json_text(j, "throttle", d->throttle);
+        put_known(j, "celsius", d->celsius);
+        iron_json_close(j, '}');
+    }
     iron_json_close(j, ']');
     iron_json_open(j, "ceilings", '[');
     for (const iron__report_ceiling *c = report->ceilings;
          c < report->ceilings + report->ceiling_count; c++) {
         iron_json_open(j, NULL, '{');
-        iron_json_text(j, "backend", c->backend);
-        iron_json_text(j, "device", c->device);
-        iron_json_text(j, "name", c->name);
-        iron_json_text(j, "shape", c->shape);
+        put_texts(j, "backend", c->backend, "device", c->device, "name", c->name, "shape", c->shape,
+                  NULL);
         iron_json_number(j, "bytes", c->bytes);
         iron_json_number(j, "measurements", c->measurements);
         iron_json_real(j, "low_gb_s", c->low_gb_s);
@@ -577,12 +506,11 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
     for (size_t k = 0; k < report->row_count; k++)
         put_row(j, &report->rows[k]);
     iron_json_close(j, ']');
-    if (report->own) {
+    if (own) {
         iron_json_open(j, "data", '{');
-        iron_json_text(j, "file", report->own->file);
-        iron_json_text(j, "dtype", iron__element_name(report->own->data.element));
-        iron_json_number(j, "tokens", report->own->data.count);
-        iron_json_number(j, "file_tokens", report->own->total);
+        put_texts(j, "file", own->file, "dtype", iron__element_name(own->data.element), NULL);
+        iron_json_number(j, "tokens", own->data.count);
+        iron_json_number(j, "file_tokens", own->total);
         iron_json_close(j, '}');
     } else {
         iron_json_null(j, "data");
@@ -604,7 +532,7 @@ static void print_html(const iron__report *report, FILE *to) {
     static const char *const marks[] = {"{{data}}", "{{ops}}", "{{comparison}}"};
     const char *at = iron__report_page;
 
-    for (size_t k = 0; k < sizeof marks / sizeof marks[0]; k++) {
+    for (size_t k = 0; k < COUNT(marks); k++) {
         const char *mark = strstr(at, marks[k]);
         iron_json_writer j = {.to = to, .is_html = true};
 
@@ -699,7 +627,7 @@ static short_text bytes_text(uint64_t bytes) {
     double value = (double)bytes;
     size_t unit = 0;
 
-    while (value >= 1024 && unit + 1 < sizeof units / sizeof units[0]) {
+    while (value >= 1024 && unit + 1 < COUNT(units)) {
         value /= 1024;
         unit++;
     }
@@ -780,7 +708,7 @@ static bool group_has_ceiling(const iron__report *report, size_t first, size_t e
     static const char *const shown[] = {"read", "write", "copy", "triad", "to_device_pinned"};
     bool is_shown = false;
 
-    for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++)
+    for (size_t k = 0; k < COUNT(shown); k++)
         is_shown |= strcmp(ceiling->name, shown[k]) == 0;
     for (size_t k = first; is_shown && k < end; k++)
         if (report->rows[k].status == IRON_ROW_OK &&
@@ -842,13 +770,15 @@ typedef struct layout {
     bool is_shown[COLUMNS];
 } layout;
 
-typedef enum colour { COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_YELLOW } colour;
+typedef enum colour { COLOUR_NONE, COLOUR_BOLD, COLOUR_DIM, COLOUR_RED, COLOUR_YELLOW } colour;
+
+static const iron__report_scope no_scope;
 
 /* The figures of one line, of a row or of a ceiling. */
 typedef struct line {
     short_text name;
     const iron__report_row *row;                   /* NULL: a ceiling */
-    const iron__report_scope *scopes[IRON_SCOPES]; /* NULL where one does not apply */
+    const iron__report_scope *scopes[IRON_SCOPES]; /* no_scope where one does not apply */
 } line;
 
 /* Titles and least widths, with the blank before each; titles in Markdown, where there are no
@@ -879,21 +809,12 @@ static const struct {
     [COLUMN_OCCUPANCY] = {"occ", 4, "occupancy"},
 };
 
-static short_text milliseconds(const iron__report_scope *scope) {
-    return figure(scope ? scope->warm.median : 0);
-}
-
 /* A bar in eighths of a character; more than 100 % (thanks to a cache) ends at the edge. */
 static short_text bar(double percent) {
     static const char *const parts[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     int eighths = percent >= 100 ? 8 * BAR_CELLS : (int)(percent * 8 * BAR_CELLS / 100 + 0.5);
 
     return text_of("%.*s%s", eighths / 8 * (int)strlen("█"), "████████", parts[eighths % 8]);
-}
-
-/* A figure of the main kernel, where 0 is a figure and -1 unknown. */
-static short_text kernel_figure_text(double value) {
-    return value >= 0 ? text_of("%.0f", value) : (short_text){""};
 }
 
 /* "12.31-12.52": the median's interval; "(12.2-19.7)": all samples, where they are too few for one;
@@ -909,9 +830,9 @@ static short_text spread_text(const iron__statistics *times) {
 /* What a line has in a column; "" if nothing. */
 static short_text cell(const line *of, column_id column) {
     const iron__report_scope *s = of->scopes[IRON_SCOPE_KERNEL];
-    double percent = s && s->percent_of_ceiling > 0 ? s->percent_of_ceiling : 0;
     double speedup = of->row ? of->row->speedup : 0;
-    kernel_figures kernel = kernel_figures_of(of->row ? main_kernel(of->row->kernels) : NULL);
+    kernel_figures kernel;
+    double used;
     short_text w = {""};
 
     switch (column) {
@@ -925,45 +846,44 @@ static short_text cell(const line *of, column_id column) {
     case COLUMN_NAME:
         return of->name;
     case COLUMN_KERNEL:
-        return milliseconds(s);
+        return figure(s->warm.median);
     case COLUMN_RATE:
-        return figure(s ? s->gb_s : 0);
+        return figure(s->gb_s);
     case COLUMN_BAR:
-        return bar(percent);
+        return bar(s->percent_of_ceiling);
     case COLUMN_PERCENT:
-        return figure_of(percent, 1, "");
+        return figure_of(s->percent_of_ceiling, 1, "");
     case COLUMN_COLD:
-        return figure(s ? s->cold_gb_s : 0);
+        return figure(s->cold_gb_s);
     case COLUMN_END_TO_END:
-        return milliseconds(of->scopes[IRON_SCOPE_END_TO_END]);
+        return figure(of->scopes[IRON_SCOPE_END_TO_END]->warm.median);
     case COLUMN_TRANSFER:
-        return milliseconds(of->scopes[IRON_SCOPE_TRANSFER]);
+        return figure(of->scopes[IRON_SCOPE_TRANSFER]->warm.median);
     case COLUMN_PREPARE:
-        return milliseconds(of->scopes[IRON_SCOPE_PREPARE]);
+        return figure(of->scopes[IRON_SCOPE_PREPARE]->warm.median);
     case COLUMN_SPEEDUP:
         return figure_of(speedup, speedup < 10 ? 2 : speedup < 100 ? 1 : 0, "x");
     case COLUMN_NOISE:
-        if (s && s->warm.count > 1) /* 0 is a figure, too */
+        if (s->warm.count > 1) /* 0 is a figure, too */
             w = text_of("%.*f%%", s->warm.noise_percent < 10 ? 1 : 0, s->warm.noise_percent);
         return w;
     case COLUMN_SPREAD:
-        return s ? spread_text(&s->warm) : w;
+        return spread_text(&s->warm);
     case COLUMN_SAMPLES: /* "40p": forty samples, stopped by precision */
-        if (s && s->warm.count > 0)
+        if (s->warm.count > 0)
             w = text_of("%zu%.1s", s->warm.count, s->samples ? stop_name(s->samples->stop) : "");
-        if (s && s->samples && s->samples->dropped > 0)
+        if (s->samples && s->samples->dropped > 0)
             iron__append(w.text, sizeof w.text, "-%u", s->samples->dropped);
         return w;
     case COLUMN_ENERGY:
         return figure(of->row && of->row->energy.source ? 1 / of->row->energy.joules_per_gb : 0);
     case COLUMN_REGISTERS:
-        return kernel_figure_text(kernel.registers);
     case COLUMN_LOCAL:
-        return kernel_figure_text(kernel.local_bytes);
     case COLUMN_SPILL:
-        return kernel_figure_text(kernel.spill_bytes);
     case COLUMN_OCCUPANCY:
-        return kernel_figure_text(kernel.occupancy_percent);
+        kernel = kernel_figures_of(of->row ? main_kernel(of->row->kernels) : NULL);
+        used = kernel.at[column == COLUMN_OCCUPANCY ? OCCUPANCY : column - COLUMN_REGISTERS];
+        return used >= 0 ? text_of("%.0f", used) : w; /* 0 is a figure, too */
     case COLUMNS:
         break;
     }
@@ -981,7 +901,7 @@ static line line_of_row(const iron__report_row *row) {
     line of = {.name = row_name(row), .row = row};
 
     for (iron__scope k = 0; k < IRON_SCOPES; k++)
-        of.scopes[k] = iron__row_scope(row, k);
+        of.scopes[k] = iron__row_scope(row, k) ? iron__row_scope(row, k) : &no_scope;
     return of;
 }
 
@@ -990,7 +910,7 @@ static line line_of_ceiling(const iron__report_ceiling *ceiling) {
                               ceiling->name);
 
     return (line){.name = plain(name.text, ""),
-                  .scopes = {[IRON_SCOPE_KERNEL] = &ceiling->figures}};
+                  .scopes = {&no_scope, &ceiling->figures, &no_scope, &no_scope}};
 }
 
 /* Widens the columns for the line, and shows those that it fills. */
@@ -1030,7 +950,7 @@ static layout make_layout(const iron__report *report, FILE *to, bool is_terminal
         if (report->rows[k].status == IRON_ROW_OK)
             fit_line(&l, line_of_row(&report->rows[k]));
     l.is_shown[COLUMN_BAR] &= is_terminal;
-    while (line_width(&l) > width && spare < sizeof drop_order / sizeof drop_order[0])
+    while (line_width(&l) > width && spare < COUNT(drop_order))
         l.is_shown[drop_order[spare++]] = false;
     over = line_width(&l) - width;
     if (over > 0)
@@ -1038,39 +958,28 @@ static layout make_layout(const iron__report *report, FILE *to, bool is_terminal
     return l;
 }
 
-static void begin_colour(const layout *l, colour c) {
-    static const char *const codes[] = {"\033[1m", "\033[2m", "\033[1;31m", "\033[33m"};
+static void set_colour(const layout *l, colour c) {
+    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[2m", "\033[1;31m", "\033[33m"};
 
     if (l->is_terminal)
         fputs(codes[c], l->to);
-}
-
-static void end_colour(const layout *l) {
-    if (l->is_terminal)
-        fputs("\033[0m", l->to);
 }
 
 static void put_blanks(const layout *l, int count) {
     fprintf(l->to, "%*s", count > 0 ? count : 0, "");
 }
 
-/* The name, cut in the middle where it is too long: its end (the memory) matters more. */
-static void put_name(const layout *l, const char *name) {
-    int columns_of_name = columns_of(name), cut = columns_of_name - l->name_width;
-    int keep = l->name_width / 2;
-
-    if (cut <= 0 || columns_of_name != (int)strlen(name))
-        fprintf(l->to, "%s", name);
-    else
-        fprintf(l->to, "%.*s~%s", keep, name, name + keep + cut + 1);
-    put_blanks(l, -cut);
-}
-
 static void put_cell(const layout *l, column_id k, const char *text) {
     int room = l->widths[k] - 1 - columns_of(text);
+    int columns_of_name = columns_of(text), cut = columns_of_name - l->name_width;
+    int keep = l->name_width / 2;
 
-    if (k == COLUMN_NAME) {
-        put_name(l, text);
+    if (k == COLUMN_NAME) { /* cut in the middle: its end (the memory) matters more */
+        if (cut <= 0 || columns_of_name != (int)strlen(text))
+            fprintf(l->to, "%s", text);
+        else
+            fprintf(l->to, "%.*s~%s", keep, text, text + keep + cut + 1);
+        put_blanks(l, -cut);
         return;
     }
     if (k == COLUMN_RANK) {
@@ -1088,14 +997,14 @@ static void put_line(const layout *l, line of) {
     column_id end = COLUMNS;
 
     if (is_best || is_ceiling)
-        begin_colour(l, is_best ? COLOUR_BOLD : COLOUR_DIM);
+        set_colour(l, is_best ? COLOUR_BOLD : COLOUR_DIM);
     while (end > 0 && (!l->is_shown[end - 1] || !cell(&of, end - 1).text[0]))
         end--;
     for (column_id k = 0; k < end; k++)
         if (l->is_shown[k])
             put_cell(l, k, cell(&of, k).text);
     if (is_best || is_ceiling)
-        end_colour(l);
+        set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
 }
 
@@ -1135,43 +1044,6 @@ static short_text band_text(const iron__report_ceiling *c) {
                    c->peak_gb_s > 0 ? "; datasheet " : "", figure(c->peak_gb_s).text);
 }
 
-static void put_table_machine(const layout *l, const iron__report *report) {
-    const iron__report_host *host = &report->host;
-    short_text w =
-        text_of("iron %s on %s: %s, %u threads, %s; %s", report->version, host->name, host->cpu,
-                host->threads, bytes_text(host->memory_bytes).text, host->date);
-
-    put_sentence(l, w.text);
-    for (size_t k = 0; k < report->device_count; k++)
-        put_sentence(l, device_text(&report->devices[k]).text);
-    if (report->own)
-        put_sentence(l, data_text(report->own).text);
-    /* "cpu ceiling read: 58.1 to 64.8 GB/s in 9 measurements (512-bit, ...)" */
-    for (const iron__report_ceiling *c = report->ceilings;
-         c < report->ceilings + report->ceiling_count; c++) {
-        w = text_of("%s%s ceiling %s: %s (%s)", c->backend, device_number(c->device), c->name,
-                    band_text(c).text, c->shape);
-        if (c->measurements > 1 || c->peak_gb_s > 0)
-            put_sentence(l, w.text);
-    }
-}
-
-/* A row without figures: name, status, reason. */
-static void put_verdict(const layout *l, const iron__report_row *row) {
-    static const char *const words[IRON_ROW_STATUSES] = {[IRON_ROW_WRONG] = "WRONG:",
-                                                         [IRON_ROW_IMPLAUSIBLE] = "IMPLAUSIBLE:",
-                                                         [IRON_ROW_FAILED] = "FAILED:"};
-    int at = 4;
-
-    fputs("   !", l->to);
-    begin_colour(l, row->status == IRON_ROW_FAILED ? COLOUR_YELLOW : COLOUR_RED);
-    put_text(l, row_name(row).text, 5, &at);
-    put_text(l, words[row->status], 5, &at);
-    put_text(l, plain(row->reason, "").text, 7, &at);
-    end_colour(l);
-    fputc('\n', l->to);
-}
-
 /* A group without a line is not shown: its rows were all skipped. */
 static void put_table_group(const layout *l, const iron__report *report, size_t first, size_t end) {
     const iron__report_row *rows = report->rows;
@@ -1185,15 +1057,15 @@ static void put_table_group(const layout *l, const iron__report *report, size_t 
         return;
     w = text_of("%.400s: %.100s", group_title(&rows[first]).text, group_facts(&rows[first]).text);
     fputc('\n', l->to);
-    begin_colour(l, COLOUR_BOLD);
+    set_colour(l, COLOUR_BOLD);
     put_text(l, w.text, 2, &at);
-    end_colour(l);
+    set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
-    begin_colour(l, COLOUR_DIM);
+    set_colour(l, COLOUR_DIM);
     for (column_id k = 0; k < COLUMNS; k++)
         if (l->is_shown[k])
             put_cell(l, k, table_columns[k].title);
-    end_colour(l);
+    set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
     for (size_t k = 0; k < report->ceiling_count; k++)
         if (group_has_ceiling(report, first, end, &report->ceilings[k]))
@@ -1201,8 +1073,21 @@ static void put_table_group(const layout *l, const iron__report *report, size_t 
     for (size_t k = first; k < end; k++) {
         if (rows[k].status == IRON_ROW_OK)
             put_line(l, line_of_row(&rows[k]));
-        else if (rows[k].status != IRON_ROW_SKIPPED)
-            put_verdict(l, &rows[k]);
+        else if (rows[k].status != IRON_ROW_SKIPPED) {
+            static const char *const words[IRON_ROW_STATUSES] = {[IRON_ROW_WRONG] = "WRONG:",
+                                                                 [IRON_ROW_IMPLAUSIBLE] =
+                                                                     "IMPLAUSIBLE:",
+                                                                 [IRON_ROW_FAILED] = "FAILED:"};
+            int column = 4;
+
+            fputs("   !", l->to);
+            set_colour(l, rows[k].status == IRON_ROW_FAILED ? COLOUR_YELLOW : COLOUR_RED);
+            put_text(l, row_name(&rows[k]).text, 5, &column);
+            put_text(l, words[rows[k].status], 5, &column);
+            put_text(l, plain(rows[k].reason, "").text, 7, &column);
+            set_colour(l, COLOUR_NONE);
+            fputc('\n', l->to);
+        }
     }
 }
 
@@ -1241,19 +1126,6 @@ static void put_skipped_for(const layout *l, const iron__report *report, size_t 
     fputc('\n', l->to);
 }
 
-static void put_skipped(const layout *l, const iron__report *report) {
-    bool is_first = true;
-
-    for (size_t k = 0; k < report->row_count; k++) {
-        if (report->rows[k].status != IRON_ROW_SKIPPED || is_repeated(report, k, false))
-            continue;
-        if (is_first)
-            fputs("\nskipped\n", l->to);
-        is_first = false;
-        put_skipped_for(l, report, k);
-    }
-}
-
 static void put_legend(const layout *l, const iron__report *report) {
     static const struct {
         column_id column;
@@ -1279,7 +1151,7 @@ static void put_legend(const layout *l, const iron__report *report) {
         has_residents |= report->rows[k].is_cache_resident && report->rows[k].status == IRON_ROW_OK;
     }
     fputc('\n', l->to);
-    begin_colour(l, COLOUR_DIM);
+    set_colour(l, COLOUR_DIM);
     if (has_peers)
         put_text(l, "* a peer: another library.", 0, &at);
     if (has_residents)
@@ -1287,36 +1159,10 @@ static void put_legend(const layout *l, const iron__report *report) {
     if (is_above)
         put_text(l, "^ above the ceiling, also after a new search: not a share of anything.", 0,
                  &at);
-    for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++)
+    for (size_t k = 0; k < COUNT(columns); k++)
         if (l->is_shown[columns[k].column])
             put_text(l, columns[k].text, 0, &at);
-    end_colour(l);
-    fputc('\n', l->to);
-}
-
-/* How sampling ended, what was dropped, how long it all took. */
-static void put_rules(const layout *l, const iron__report *report) {
-    uint32_t ends[IRON_STOP_RUNS + 1] = {0}, dropped = 0, raced = 0;
-    short_text w;
-    int at = 0;
-
-    for (size_t k = 0; k < report->row_count; k++) {
-        const iron__report_scope *kernel = iron__row_scope(&report->rows[k], IRON_SCOPE_KERNEL);
-
-        raced += report->rows[k].status == IRON_ROW_OK;
-        if (kernel && kernel->samples) {
-            ends[kernel->samples->stop]++;
-            dropped += kernel->samples->dropped;
-        }
-    }
-    snprintf(
-        w.text, sizeof w.text,
-        "%u of %zu rows raced, interleaved, verified before and after, in %.1f s: %.1f for "
-        "ceilings, %.1f for answers and samples (--time is for these), the rest for data; medians; "
-        "sampling stopped by precision %u, time %u, runs %u times; %u samples dropped (throttled).",
-        raced, report->row_count, report->seconds, report->ceiling_seconds, report->race_seconds,
-        ends[IRON_STOP_PRECISION], ends[IRON_STOP_TIME], ends[IRON_STOP_RUNS], dropped);
-    put_text(l, w.text, 0, &at);
+    set_colour(l, COLOUR_NONE);
     fputc('\n', l->to);
 }
 
@@ -1327,21 +1173,65 @@ static void put_rules(const layout *l, const iron__report *report) {
  * measured. */
 static void print_table(const iron__report *report, FILE *to, bool is_terminal, int width) {
     layout l = make_layout(report, to, is_terminal, width);
+    bool is_first = true;
+    const iron__report_host *host = &report->host;
+    short_text w =
+        text_of("iron %s on %s: %s, %u threads, %s; %s", report->version, host->name, host->cpu,
+                host->threads, bytes_text(host->memory_bytes).text, host->date);
+    uint32_t ends[IRON_STOP_RUNS + 1] = {0}, dropped = 0, raced = 0;
+    short_text rules;
+    int at = 0;
 
-    put_table_machine(&l, report);
+    put_sentence(&l, w.text);
+    for (size_t k = 0; k < report->device_count; k++)
+        put_sentence(&l, device_text(&report->devices[k]).text);
+    if (report->own)
+        put_sentence(&l, data_text(report->own).text);
+    /* "cpu ceiling read: 58.1 to 64.8 GB/s in 9 measurements (512-bit, ...)" */
+    for (const iron__report_ceiling *c = report->ceilings;
+         c < report->ceilings + report->ceiling_count; c++) {
+        w = text_of("%s%s ceiling %s: %s (%s)", c->backend, device_number(c->device), c->name,
+                    band_text(c).text, c->shape);
+        if (c->measurements > 1 || c->peak_gb_s > 0)
+            put_sentence(&l, w.text);
+    }
     for (size_t k = 0; k < report->row_count;) {
         size_t end = iron__report_group_end(report, k);
 
         put_table_group(&l, report, k, end);
         k = end;
     }
-    put_skipped(&l, report);
+    for (size_t k = 0; k < report->row_count; k++) {
+        if (report->rows[k].status != IRON_ROW_SKIPPED || is_repeated(report, k, false))
+            continue;
+        if (is_first)
+            fputs("\nskipped\n", to);
+        is_first = false;
+        put_skipped_for(&l, report, k);
+    }
     /* ops that the race passed over; devices that are unavailable are above the tables */
     for (size_t k = 0; k < report->remark_count; k++)
         if (strncmp(report->remarks[k], "unavailable", strlen("unavailable")) != 0)
             put_sentence(&l, report->remarks[k]);
     put_legend(&l, report);
-    put_rules(&l, report);
+    for (size_t k = 0; k < report->row_count; k++) {
+        const iron__report_scope *kernel = iron__row_scope(&report->rows[k], IRON_SCOPE_KERNEL);
+
+        raced += report->rows[k].status == IRON_ROW_OK;
+        if (kernel && kernel->samples) {
+            ends[kernel->samples->stop]++;
+            dropped += kernel->samples->dropped;
+        }
+    }
+    snprintf(
+        rules.text, sizeof rules.text,
+        "%u of %zu rows raced, interleaved, verified before and after, in %.1f s: %.1f for "
+        "ceilings, %.1f for answers and samples (--time is for these), the rest for data; medians; "
+        "sampling stopped by precision %u, time %u, runs %u times; %u samples dropped (throttled).",
+        raced, report->row_count, report->seconds, report->ceiling_seconds, report->race_seconds,
+        ends[IRON_STOP_PRECISION], ends[IRON_STOP_TIME], ends[IRON_STOP_RUNS], dropped);
+    put_text(&l, rules.text, 0, &at);
+    fputc('\n', to);
 }
 
 /* Markdown: tables as GitHub draws them. Names and reasons are text, whatever they contain: the
@@ -1349,34 +1239,6 @@ static void print_table(const iron__report *report, FILE *to, bool is_terminal, 
  * since a row of a table is one line. The resources of a row's main kernel are in columns at the
  * end, those that any row of the report fills. */
 static short_text marked(const char *text) { return plain(text, "\\`*_{}[]<>|#~!"); }
-
-static void put_md_machine(const iron__report *report, FILE *to) {
-    const iron__report_host *host = &report->host;
-
-    fprintf(to, "# iron arena\n\niron %s on %s: %s, %u threads, %s; %s; %s (%s); commit %s; %s.\n",
-            marked(report->version).text, marked(host->name).text, marked(host->cpu).text,
-            host->threads, bytes_text(host->memory_bytes).text, marked(host->kernel).text,
-            marked(host->compiler).text, marked(host->flags).text, marked(host->commit).text,
-            marked(host->date).text);
-    fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
-    for (size_t k = 0; k < report->device_count; k++)
-        fprintf(to, "- %s\n", marked(device_text(&report->devices[k]).text).text);
-    if (report->own)
-        fprintf(to, "- %s\n", marked(data_text(report->own).text).text);
-    if (report->ceiling_count == 0)
-        return;
-    fputs("\n## Ceilings\n\n| device | ceiling | GB/s | band | noise | samples | how |\n"
-          "|---|---|---:|---|---:|---:|---|\n",
-          to);
-    for (size_t k = 0; k < report->ceiling_count; k++) {
-        const iron__report_ceiling *c = &report->ceilings[k];
-
-        fprintf(to, "| %s: %s | %s | %s | %s | %s | %zu | %s |\n", marked(c->backend).text,
-                marked(c->device).text, marked(c->name).text, figure(c->figures.gb_s).text,
-                band_text(c).text, figure_of(c->figures.warm.noise_percent, 1, " %").text,
-                c->figures.warm.count, marked(c->shape).text);
-    }
-}
 
 /* What a line has in a column of Markdown. */
 static short_text md_cell(const line *of, column_id column) {
@@ -1394,12 +1256,11 @@ static short_text md_cell(const line *of, column_id column) {
                        : row && row->is_above_ceiling ? " (above the ceiling)"
                                                       : "");
     case COLUMN_PERCENT:
-        return figure_of(s ? s->percent_of_ceiling : 0, 1, " %");
+        return figure_of(s->percent_of_ceiling, 1, " %");
     case COLUMN_SPEEDUP:
         return figure_of(row ? row->speedup : 0, 2, "×");
     case COLUMN_SAMPLES:
-        return text_of("%zu, %s", s ? s->warm.count : 0,
-                       s && s->samples ? stop_name(s->samples->stop) : "");
+        return text_of("%zu, %s", s->warm.count, s->samples ? stop_name(s->samples->stop) : "");
     case COLUMN_SPREAD:
         return marked(cell(of, column).text);
     case COLUMN_NOISE:
@@ -1425,18 +1286,6 @@ static void put_md_line(const layout *l, line of) {
     fputc('\n', l->to);
 }
 
-static void put_md_titles(const layout *l) {
-    fputs("\n|", l->to);
-    for (column_id k = 0; k < COLUMNS; k++)
-        if (l->is_shown[k])
-            fprintf(l->to, " %s |", table_columns[k].markdown);
-    fputs("\n|", l->to);
-    for (column_id k = 0; k < COLUMNS; k++)
-        if (l->is_shown[k])
-            fputs(k == COLUMN_NAME || k == COLUMN_SAMPLES ? "---|" : "---:|", l->to);
-    fputc('\n', l->to);
-}
-
 static void put_md_group(const layout *l, const iron__report *report, size_t first, size_t end) {
     const iron__report_row *rows = report->rows;
     FILE *to = l->to;
@@ -1444,7 +1293,15 @@ static void put_md_group(const layout *l, const iron__report *report, size_t fir
     fprintf(to, "\n## %s\n\n%s.\n", marked(group_title(&rows[first]).text).text,
             marked(group_facts(&rows[first]).text).text);
     if (rows[first].status == IRON_ROW_OK) {
-        put_md_titles(l);
+        fputs("\n|", to);
+        for (column_id k = 0; k < COLUMNS; k++)
+            if (l->is_shown[k])
+                fprintf(to, " %s |", table_columns[k].markdown);
+        fputs("\n|", to);
+        for (column_id k = 0; k < COLUMNS; k++)
+            if (l->is_shown[k])
+                fputs(k == COLUMN_NAME || k == COLUMN_SAMPLES ? "---|" : "---:|", to);
+        fputc('\n', to);
         for (size_t k = 0; k < report->ceiling_count; k++)
             if (group_has_ceiling(report, first, end, &report->ceilings[k]))
                 put_md_line(l, line_of_ceiling(&report->ceilings[k]));
@@ -1464,10 +1321,32 @@ static void put_md_group(const layout *l, const iron__report *report, size_t fir
 
 static void print_markdown(const iron__report *report, FILE *to) {
     layout l = make_layout(report, to, false, INT_MAX);
+    const iron__report_host *host = &report->host;
 
     for (column_id k = 0; k < COLUMN_REGISTERS; k++)
         l.is_shown[k] = k != COLUMN_BAR && (k != COLUMN_ENERGY || l.is_shown[k]);
-    put_md_machine(report, to);
+    fprintf(to, "# iron arena\n\niron %s on %s: %s, %u threads, %s; %s; %s (%s); commit %s; %s.\n",
+            marked(report->version).text, marked(host->name).text, marked(host->cpu).text,
+            host->threads, bytes_text(host->memory_bytes).text, marked(host->kernel).text,
+            marked(host->compiler).text, marked(host->flags).text, marked(host->commit).text,
+            marked(host->date).text);
+    fprintf(to, "\nAgain with: %s\n\n", marked(report->command).text);
+    for (size_t k = 0; k < report->device_count; k++)
+        fprintf(to, "- %s\n", marked(device_text(&report->devices[k]).text).text);
+    if (report->own)
+        fprintf(to, "- %s\n", marked(data_text(report->own).text).text);
+    if (report->ceiling_count > 0)
+        fputs("\n## Ceilings\n\n| device | ceiling | GB/s | band | noise | samples | how |\n"
+              "|---|---|---:|---|---:|---:|---|\n",
+              to);
+    for (size_t k = 0; k < report->ceiling_count; k++) {
+        const iron__report_ceiling *c = &report->ceilings[k];
+
+        fprintf(to, "| %s: %s | %s | %s | %s | %s | %zu | %s |\n", marked(c->backend).text,
+                marked(c->device).text, marked(c->name).text, figure(c->figures.gb_s).text,
+                band_text(c).text, figure_of(c->figures.warm.noise_percent, 1, " %").text,
+                c->figures.warm.count, marked(c->shape).text);
+    }
     for (size_t k = 0; k < report->row_count;) {
         size_t end = iron__report_group_end(report, k);
 
@@ -1487,50 +1366,58 @@ static void print_markdown(const iron__report *report, FILE *to) {
  * the warm ones; ceilings and samples are only in the JSON. Of the kernels only the main one is
  * there. The fields are the same for every race, except the parameters of its cases: each name that
  * any row has is a field at the end, params.NAME as in the JSON. */
-static const char csv_header[] =
-    "op,contender,backend,memory,device,size,size_name,dtype,vocab,nodes,streams,threads,peer,"
-    "useful_bytes,cache_resident,status,reason,verified,baseline,rank,operations,passes,scope,"
-    "median_ms,mean_ms,min_ms,max_ms,p95_ms,low_ms,high_ms,coverage_percent,noise_percent,gb_s,"
-    "percent_of_ceiling,speedup,samples,stopped_by,dropped,cold_median_ms,cold_gb_s,cold_samples,"
-    "joules_per_gb,watts,energy_source,kernel,groups,threads_a_group,registers,local_bytes,"
-    "spill_bytes,groups_per_unit,occupancy_percent";
+typedef struct csv {
+    FILE *to;
+    bool has_names; /* the record is the first: names instead of values */
+    bool is_begun;
+} csv;
+
+/* Begins a field; false: its name was all there is to write. */
+static bool csv_begin(csv *c, const char *name) {
+    if (c->is_begun)
+        fputc(',', c->to);
+    c->is_begun = true;
+    if (c->has_names)
+        fputs(name, c->to);
+    return !c->has_names;
+}
 
 /* Quotes only where they are needed; a quote inside is doubled. */
-static void csv_text(FILE *to, const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, to);
-    } else {
-        fputc('"', to);
-        for (; *text; text++) {
-            if (*text == '"')
-                fputc('"', to);
-            fputc(*text, to);
-        }
-        fputc('"', to);
+static void csv_text(csv *c, const char *name, const char *text) {
+    bool is_quoted = strpbrk(text, ",\"\r\n");
+
+    if (!csv_begin(c, name))
+        return;
+    if (is_quoted)
+        fputc('"', c->to);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', c->to);
+        fputc(*text, c->to);
     }
-    fputc(',', to);
+    if (is_quoted)
+        fputc('"', c->to);
+}
+
+static void csv_bool(csv *c, const char *name, bool value) {
+    csv_text(c, name, value ? "true" : "false");
 }
 
 /* What an op or a memory does not have is 0 in the report, and empty here. */
-static void csv_whole(FILE *to, uint64_t value) {
-    if (value)
-        fprintf(to, "%" PRIu64, value);
-    fputc(',', to);
+static void csv_whole(csv *c, const char *name, uint64_t value) {
+    if (csv_begin(c, name) && value)
+        fprintf(c->to, "%" PRIu64, value);
 }
 
-/* Unknown (0) is an empty field. */
-static void csv_real(FILE *to, double value) {
-    if (value > 0 && value < 1e300)
-        fprintf(to, "%.9g", value);
-    fputc(',', to);
+/* Unknown is negative; 0 is a figure. */
+static void csv_figure(csv *c, const char *name, double value) {
+    if (csv_begin(c, name) && value >= 0 && value < 1e300)
+        fprintf(c->to, "%.9g", value);
 }
 
-/* Of a kernel 0 is a figure; unknown is negative. These fields end a record: the comma comes
- * first. */
-static void csv_reported(FILE *to, double value) {
-    fputc(',', to);
-    if (value >= 0)
-        fprintf(to, "%.9g", value);
+/* Unknown is 0. */
+static void csv_real(csv *c, const char *name, double value) {
+    csv_figure(c, name, value > 0 ? value : -1);
 }
 
 /* The names of all parameters of a report, each once. */
@@ -1539,8 +1426,79 @@ typedef struct param_names {
     size_t count;
 } param_names;
 
-static param_names param_names_of(const iron__report *report) {
+/* A record; scope: of zeros where the row has no figures. */
+static void csv_record(csv *c, const param_names *all, const iron__report_row *row,
+                       iron__scope which, const iron__report_scope *scope) {
+    const iron__gpu_launch_record none = {.groups = 0}, *main = main_kernel(row->kernels);
+    const iron__gpu_launch_record *kernel = main ? main : &none;
+    kernel_figures f = kernel_figures_of(kernel);
+    const iron__samples *s = scope->samples;
+
+    c->is_begun = false;
+    csv_text(c, "op", row->op);
+    csv_text(c, "contender", row->contender);
+    csv_text(c, "backend", row->backend);
+    csv_text(c, "memory", row->memory);
+    csv_text(c, "device", row->device);
+    csv_text(c, "size", row->size);
+    csv_text(c, "size_name", row->size_name);
+    csv_text(c, "dtype", row->dtype);
+    csv_whole(c, "vocab", row->vocab);
+    csv_whole(c, "nodes", row->nodes);
+    csv_whole(c, "streams", row->streams);
+    csv_whole(c, "threads", row->threads);
+    csv_bool(c, "peer", row->is_peer);
+    csv_whole(c, "useful_bytes", row->useful_bytes);
+    csv_bool(c, "cache_resident", row->is_cache_resident);
+    csv_text(c, "status", iron__row_status_name(row->status));
+    csv_text(c, "reason", row->reason);
+    csv_bool(c, "verified", row->is_verified);
+    csv_text(c, "baseline", row->baseline);
+    csv_whole(c, "rank", row->rank);
+    csv_real(c, "operations", row->operations);
+    csv_real(c, "passes", row->passes);
+    csv_text(c, "scope", iron__scope_name(which));
+    csv_real(c, "median_ms", scope->warm.median);
+    csv_real(c, "mean_ms", scope->warm.mean);
+    csv_real(c, "min_ms", scope->warm.min);
+    csv_real(c, "max_ms", scope->warm.max);
+    csv_real(c, "p95_ms", scope->warm.p95);
+    csv_real(c, "low_ms", scope->warm.low);
+    csv_real(c, "high_ms", scope->warm.high);
+    csv_real(c, "coverage_percent", 100 * scope->warm.coverage);
+    csv_figure(c, "noise_percent", scope->warm.count > 1 ? scope->warm.noise_percent : -1);
+    csv_real(c, "gb_s", scope->gb_s);
+    csv_real(c, "percent_of_ceiling", scope->percent_of_ceiling);
+    csv_real(c, "speedup", scope->speedup);
+    csv_whole(c, "samples", scope->warm.count);
+    csv_text(c, "stopped_by", s ? stop_name(s->stop) : "");
+    csv_figure(c, "dropped", s ? (double)s->dropped : -1);
+    csv_real(c, "cold_median_ms", scope->cold.median);
+    csv_real(c, "cold_gb_s", scope->cold_gb_s);
+    csv_whole(c, "cold_samples", scope->cold.count);
+    csv_real(c, "joules_per_gb", row->energy.joules_per_gb);
+    csv_real(c, "watts", row->energy.watts);
+    csv_text(c, "energy_source", row->energy.source ? row->energy.source : "");
+    csv_text(c, "kernel", kernel->kernel);
+    csv_whole(c, "groups", kernel->groups);
+    csv_whole(c, "threads_a_group", kernel->threads);
+    for (size_t k = 0; k < KERNEL_FIGURES; k++)
+        csv_figure(c, kernel_figure_names[k], f.at[k]);
+    for (size_t k = 0; k < all->count; k++) {
+        csv_begin(c, "params.");
+        if (c->has_names)
+            fputs(all->list[k], c->to);
+        for (size_t p = 0; p < row->params.count; p++)
+            if (strcmp(row->params.list[p].name, all->list[k]) == 0)
+                fputs(iron__param_text(&row->params.list[p]).text, c->to);
+    }
+    fputs("\r\n", c->to);
+}
+
+static void print_csv(const iron__report *report, FILE *to) {
+    static const iron__report_row no_row;
     param_names all = {.count = 0};
+    csv c = {.to = to, .has_names = true};
 
     for (size_t k = 0; k < report->row_count; k++)
         for (size_t p = 0; p < report->rows[k].params.count; p++) {
@@ -1549,142 +1507,41 @@ static param_names param_names_of(const iron__report *report) {
 
             while (at < all.count && strcmp(all.list[at], name) != 0)
                 at++;
-            if (at == all.count && at < sizeof all.list / sizeof all.list[0])
+            if (at == all.count && at < COUNT(all.list))
                 all.list[all.count++] = name;
         }
-    return all;
-}
-
-/* A record; scope: NULL where the row has no figures. */
-static void csv_line(FILE *to, const param_names *all, const iron__report_row *row,
-                     iron__scope which, const iron__report_scope *scope) {
-    const iron__gpu_launch_record *kernel = main_kernel(row->kernels);
-    kernel_figures f = kernel_figures_of(kernel);
-
-    csv_text(to, row->op);
-    csv_text(to, row->contender);
-    csv_text(to, row->backend);
-    csv_text(to, row->memory);
-    csv_text(to, row->device);
-    csv_text(to, row->size);
-    csv_text(to, row->size_name);
-    csv_text(to, row->dtype);
-    csv_whole(to, row->vocab);
-    csv_whole(to, row->nodes);
-    csv_whole(to, row->streams);
-    csv_whole(to, row->threads);
-    csv_text(to, row->is_peer ? "true" : "false");
-    csv_whole(to, row->useful_bytes);
-    csv_text(to, row->is_cache_resident ? "true" : "false");
-    csv_text(to, iron__row_status_name(row->status));
-    csv_text(to, row->reason);
-    csv_text(to, row->is_verified ? "true" : "false");
-    csv_text(to, row->baseline);
-    csv_whole(to, row->rank);
-    csv_real(to, row->operations);
-    csv_real(to, row->passes);
-    if (scope) {
-        csv_text(to, iron__scope_name(which));
-        csv_real(to, scope->warm.median);
-        csv_real(to, scope->warm.mean);
-        csv_real(to, scope->warm.min);
-        csv_real(to, scope->warm.max);
-        csv_real(to, scope->warm.p95);
-        csv_real(to, scope->warm.low);
-        csv_real(to, scope->warm.high);
-        csv_real(to, 100 * scope->warm.coverage);
-        if (scope->warm.count > 1)
-            fprintf(to, "%.9g", scope->warm.noise_percent);
-        fputc(',', to);
-        csv_real(to, scope->gb_s);
-        csv_real(to, scope->percent_of_ceiling);
-        csv_real(to, scope->speedup);
-        csv_whole(to, scope->warm.count);
-        csv_text(to, scope->samples ? stop_name(scope->samples->stop) : "");
-        fprintf(to, "%u,", scope->samples ? scope->samples->dropped : 0);
-        csv_real(to, scope->cold.median);
-        csv_real(to, scope->cold_gb_s);
-        csv_whole(to, scope->cold.count);
-    } else {
-        fputs(",,,,,,,,,,,,,,,,,,,", to);
-    }
-    csv_real(to, row->energy.joules_per_gb);
-    csv_real(to, row->energy.watts);
-    csv_text(to, row->energy.source ? row->energy.source : "");
-    csv_text(to, kernel ? kernel->kernel : "");
-    csv_whole(to, kernel ? kernel->groups : 0);
-    if (kernel && kernel->threads)
-        fprintf(to, "%u", kernel->threads);
-    csv_reported(to, f.registers);
-    csv_reported(to, f.local_bytes);
-    csv_reported(to, f.spill_bytes);
-    csv_reported(to, f.groups_per_unit);
-    csv_reported(to, f.occupancy_percent);
-    for (size_t k = 0; k < all->count; k++) {
-        fputc(',', to);
-        for (size_t p = 0; p < row->params.count; p++)
-            if (strcmp(row->params.list[p].name, all->list[k]) == 0)
-                fputs(iron__param_text(&row->params.list[p]).text, to);
-    }
-    fputs("\r\n", to);
-}
-
-static void print_csv(const iron__report *report, FILE *to) {
-    param_names all = param_names_of(report);
-
-    fputs(csv_header, to);
-    for (size_t k = 0; k < all.count; k++)
-        fprintf(to, ",params.%s", all.list[k]);
-    fputs("\r\n", to);
-    for (size_t k = 0; k < report->row_count; k++) {
+    csv_record(&c, &all, &no_row, IRON_SCOPES, &no_scope);
+    c.has_names = false;
+    for (const iron__report_row *row = report->rows; row < report->rows + report->row_count;
+         row++) {
         bool has_figures = false;
 
-        for (iron__scope s = 0; s < IRON_SCOPES; s++) {
-            const iron__report_scope *scope = iron__row_scope(&report->rows[k], s);
-
-            if (!scope)
-                continue;
-            csv_line(to, &all, &report->rows[k], s, scope);
-            has_figures = true;
-        }
+        for (iron__scope s = 0; s < IRON_SCOPES; s++)
+            if (iron__row_scope(row, s)) {
+                csv_record(&c, &all, row, s, iron__row_scope(row, s));
+                has_figures = true;
+            }
         if (!has_figures)
-            csv_line(to, &all, &report->rows[k], IRON_SCOPES, NULL);
+            csv_record(&c, &all, row, IRON_SCOPES, &no_scope);
     }
 }
 
-typedef struct document {
-    const iron__report *report;
-    iron_report_format format;
-} document;
-
-static void print_document(const void *context, FILE *to) {
-    const document *d = context;
-
-    switch (d->format) {
-    case IRON_REPORT_TABLE:
-        print_table(d->report, to, false, 100);
-        break;
-    case IRON_REPORT_MARKDOWN:
-        print_markdown(d->report, to);
-        break;
-    case IRON_REPORT_CSV:
-        print_csv(d->report, to);
-        break;
-    case IRON_REPORT_JSON:
-        print_json(d->report, to);
-        break;
-    case IRON_REPORT_HTML:
-        print_html(d->report, to);
-        break;
-    }
+static void print_plain_table(const iron__report *report, FILE *to) {
+    print_table(report, to, false, 100);
 }
 
 iron_status iron_arena_report(const iron_arena *arena, iron_report_format format, const char *path,
                               iron_error *err) {
-    document d = {&arena->report, format};
+    static report_printer *const printers[] = {[IRON_REPORT_TABLE] = print_plain_table,
+                                               [IRON_REPORT_MARKDOWN] = print_markdown,
+                                               [IRON_REPORT_CSV] = print_csv,
+                                               [IRON_REPORT_JSON] = print_json,
+                                               [IRON_REPORT_HTML] = print_html};
 
     IRON_FAIL_IF(!arena->has_raced, err, IRON_E_STATE, "there is no report before the race");
-    return write_whole(path, print_document, &d, err);
+    IRON_FAIL_IF(format >= COUNT(printers), err, IRON_E_ARG, "there is no report format %d",
+                 (int)format);
+    return write_whole(path, printers[format], &arena->report, err);
 }
 
 void iron_arena_print(const iron_arena *arena, int is_terminal, int columns) {

@@ -62,9 +62,7 @@
 #include "core/fail.h"
 #include "core/hash.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdarg.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -163,14 +161,28 @@ static bool has_scope(const iron__race_row *row, iron__scope scope) {
     return (row->contender->scopes >> scope & 1u) != 0;
 }
 
-/* Takes a row whose contender returned an error out of the race. */
-static void fail_row(iron__race_row *row, iron_status status, const iron_error *why) {
-    row->status = row->contender && row->contender->fault != IRON_ROW_OK ? row->contender->fault
-                  : status == IRON_E_UNSUPPORTED                         ? IRON_ROW_SKIPPED
-                                                                         : IRON_ROW_FAILED;
-    snprintf(row->reason, sizeof row->reason, "%s",
-             why->text[0] ? why->text : iron_status_text(status));
+/* Takes a row out of the race. */
+static void __attribute__((format(printf, 3, 4)))
+drop(iron__race_row *row, iron__row_status status, const char *format, ...) {
+    va_list list;
+
+    row->status = status;
+    va_start(list, format);
+    vsnprintf(row->reason, sizeof row->reason, format, list);
+    va_end(list);
     iron__race_row_deinit(row);
+}
+
+/* After an error, of the contender or while it was set up: skipped if the device or the case does
+ * not allow it. */
+static void fail_row(iron__race_row *row, iron_status status, const iron_error *why) {
+    bool is_skip = status == IRON_E_UNSUPPORTED || (status == IRON_E_NOMEM && !row->contender);
+
+    drop(row,
+         row->contender && row->contender->fault != IRON_ROW_OK ? row->contender->fault
+         : is_skip                                              ? IRON_ROW_SKIPPED
+                                                                : IRON_ROW_FAILED,
+         "%s", why->text[0] ? why->text : iron_status_text(status));
 }
 
 /* Skips a row whose first answers say that it needs more time than there is for one. */
@@ -179,12 +191,10 @@ static void skip_slow(iron__race_row *row, const race_rules *rules) {
 
     if (limit <= 0 || PASSES_AFTER_FIRST * one <= limit)
         return;
-    row->status = IRON_ROW_SKIPPED;
-    snprintf(row->reason, sizeof row->reason,
-             "one run takes %.3g s, which is too slow for --time %g; use a smaller --size, or "
-             "--time %.0f or more",
-             one, rules->seconds_asked,
-             rules->seconds_asked * PASSES_AFTER_FIRST * one / limit + 1);
+    drop(row, IRON_ROW_SKIPPED,
+         "one run takes %.3g s, which is too slow for --time %g; use a smaller --size, or "
+         "--time %.0f or more",
+         one, rules->seconds_asked, rules->seconds_asked * PASSES_AFTER_FIRST * one / limit + 1);
 }
 
 /* Checks `times` answers in each scope that has answers, until one is wrong. The reason begins with
@@ -212,10 +222,8 @@ static void verify(race *r, iron__race_row *row, const char *const *whens, size_
         if (status != IRON_OK) {
             fail_row(row, status, &why);
         } else if (!row->check(row->check_context, r->output, text, sizeof text)) {
-            row->status = IRON_ROW_WRONG;
-            snprintf(row->reason, sizeof row->reason, "%s%s: %.200s", whens[k % times],
-                     iron__scope_name(scope), text);
-            iron__race_row_deinit(row);
+            drop(row, IRON_ROW_WRONG, "%s%s: %.200s", whens[k % times], iron__scope_name(scope),
+                 text);
         } else if (is_first && k % times == 0) {
             skip_slow(row, r->rules);
         }
@@ -224,42 +232,8 @@ static void verify(race *r, iron__race_row *row, const char *const *whens, size_
 
 /* Skips a row that has not begun, since the others took all the time. */
 static void skip_late(iron__race_row *row, double asked) {
-    row->status = IRON_ROW_SKIPPED;
-    snprintf(row->reason, sizeof row->reason,
-             "the rows before it took more than --time %g; use more, or race fewer rows", asked);
-}
-
-/* The last rows first: ops list their contenders from the simplest to the fastest, and if the time
- * is too short for all, it is better spent on the fast ones. */
-static iron_status verify_before(race *r, iron_error *err) {
-    static const char *const whens[] = {"", "the second time, "};
-
-    for (size_t k = 0; k < r->row_count; k++) {
-        iron__race_row *row = &r->rows[r->row_count - 1 - k];
-
-        IRON_TRY(show_race_part(r, PROGRESS_VERIFIED * (double)k / (double)r->row_count, err));
-        if (is_in(row) && r->rules->seconds_over > 0 &&
-            r->answers_ms > 1000 * r->rules->seconds_over)
-            skip_late(row, r->rules->seconds_asked);
-        verify(r, row, whens, 2);
-    }
-    return IRON_OK;
-}
-
-static iron_status verify_after(race *r, iron_error *err) {
-    static const char *const when = "after timing, ";
-
-    for (size_t k = 0; k < r->row_count; k++) {
-        iron__race_row *row = &r->rows[k];
-        double part = (double)(k + 1) / (double)r->row_count;
-
-        verify(r, row, &when, 1);
-        row->is_verified =
-            is_in(row) && row->check &&
-            (has_scope(row, IRON_SCOPE_KERNEL) || has_scope(row, IRON_SCOPE_END_TO_END));
-        IRON_TRY(show_race_part(r, PROGRESS_SAMPLED + (1 - PROGRESS_SAMPLED) * part, err));
-    }
-    return IRON_OK;
+    drop(row, IRON_ROW_SKIPPED,
+         "the rows before it took more than --time %g; use more, or race fewer rows", asked);
 }
 
 static bool is_running(const series *s) { return !s->is_over && is_in(s->row); }
@@ -291,17 +265,6 @@ static iron_status add_sample(iron__samples *s, double ms, iron_error *err) {
                  "out of memory for %u samples; ask for fewer runs", s->count + 1);
     s->ms[s->count++] = ms;
     return IRON_OK;
-}
-
-static iron_status take_sample(series *s, iron_error *err) {
-    bool is_long = s->scope == IRON_SCOPE_KERNEL && s->row->kernel_ms >= LONG_PASS_MS;
-    double ms;
-
-    if (!s->is_cold && !is_long && !time_passes(s, 1, &ms))
-        return IRON_OK;
-    if (!time_passes(s, s->samples->passes, &ms))
-        return IRON_OK;
-    return add_sample(s->samples, ms, err);
 }
 
 /* Sets how many passes make a sample long enough; one where there are transfers. The first of the
@@ -338,15 +301,6 @@ static double share_ms(const race *r) {
     return share > least ? share : least;
 }
 
-/* Is the time of the whole race spent? */
-static bool is_time_spent(const race *r) {
-    double spent = r->answers_ms;
-
-    for (size_t k = 0; k < r->series_count; k++)
-        spent += r->all[k].spent_ms;
-    return spent >= 1000 * r->rules->seconds;
-}
-
 static uint32_t runs_of(const race_rules *rules) {
     return rules->runs < IRON_SAMPLES_MAX ? rules->runs : IRON_SAMPLES_MAX;
 }
@@ -354,8 +308,7 @@ static uint32_t runs_of(const race_rules *rules) {
 static iron_status show_sampling_progress(race *r, iron_error *err) {
     double share = share_ms(r), sum = 0;
 
-    for (size_t k = 0; k < r->series_count; k++) {
-        const series *s = &r->all[k];
+    for (const series *s = r->all; s < r->all + r->series_count; s++) {
         double part = 1;
 
         if (is_running(s) && r->rules->runs)
@@ -421,13 +374,19 @@ static bool is_throttled_now(const race_rules *rules) {
 
 /* One sample for each of the first `count` series. */
 static iron_status run_round(race *r, size_t count, iron_error *err) {
-    bool is_throttled = is_throttled_now(r->rules), is_spent;
-    double share;
+    bool is_throttled = is_throttled_now(r->rules);
+    double share, spent;
 
     for (size_t k = 0; k < count; k++) {
         /* another scope of the same row may have failed in this round */
-        if (is_running(&r->all[k]))
-            IRON_TRY(take_sample(&r->all[k], err));
+        series *s = &r->all[k];
+        bool is_long = s->scope == IRON_SCOPE_KERNEL && s->row->kernel_ms >= LONG_PASS_MS;
+        bool is_warmed = !s->is_cold && !is_long;
+        double ms;
+
+        if (is_running(s) && (!is_warmed || time_passes(s, 1, &ms)) &&
+            time_passes(s, s->samples->passes, &ms))
+            IRON_TRY(add_sample(s->samples, ms, err));
         IRON_TRY(show_sampling_progress(r, err));
     }
     is_throttled = is_throttled_now(r->rules) || is_throttled;
@@ -437,12 +396,13 @@ static iron_status run_round(race *r, size_t count, iron_error *err) {
             r->all[k].samples->dropped++;
         }
     share = share_ms(r); /* the same for all, whatever their order */
-    is_spent = is_time_spent(r);
-    for (size_t k = 0; k < count; k++) {
-        series *s = &r->all[k];
-
+    spent = r->answers_ms;
+    for (size_t k = 0; k < r->series_count; k++)
+        spent += r->all[k].spent_ms;
+    for (series *s = r->all; s < r->all + count; s++) {
         if (is_running(s))
-            s->samples->stop = why_stop(s, r->rules, is_throttled, share, is_spent);
+            s->samples->stop =
+                why_stop(s, r->rules, is_throttled, share, spent >= 1000 * r->rules->seconds);
         s->is_over = !is_running(s) || s->samples->stop != IRON_STOP_NONE;
     }
     return IRON_OK;
@@ -477,9 +437,7 @@ static iron_status take_samples(race *r, iron_error *err) {
     for (size_t k = 0; k < r->row_count; k++)
         if (is_in(&r->rows[k]))
             IRON_TRY(add_row(r, &r->rows[k], err));
-    for (size_t k = 0; k < r->series_count; k++) {
-        series *s = &r->all[k];
-
+    for (series *s = r->all; s < r->all + r->series_count; s++) {
         if (is_running(s))
             calibrate(s);
         s->is_over = s->is_cold && s->row->kernel_ms >= LONG_PASS_MS; /* after the kernel's own */
@@ -493,8 +451,22 @@ static iron_status take_samples(race *r, iron_error *err) {
     return IRON_OK;
 }
 
-/* Row after row: a counter does not tell apart what takes turns. */
-static iron_status measure_energy(race *r, iron_error *err) {
+static iron_status run_stages(race *r, iron_error *err) {
+    static const char *const before[] = {"", "the second time, "}, *const after = "after timing, ";
+
+    /* The last rows first: ops list their contenders from the simplest to the fastest, and if the
+     * time is too short for all, it is better spent on the fast ones. */
+    for (size_t k = 0; k < r->row_count; k++) {
+        iron__race_row *row = &r->rows[r->row_count - 1 - k];
+
+        IRON_TRY(show_race_part(r, PROGRESS_VERIFIED * (double)k / (double)r->row_count, err));
+        if (is_in(row) && r->rules->seconds_over > 0 &&
+            r->answers_ms > 1000 * r->rules->seconds_over)
+            skip_late(row, r->rules->seconds_asked);
+        verify(r, row, before, 2);
+    }
+    IRON_TRY(take_samples(r, err));
+    /* row after row: a counter of energy does not tell apart what takes turns */
     for (iron__race_row *row = r->rows; r->rules->meter && row < r->rows + r->row_count; row++) {
         const iron__samples *warm = &row->warm[IRON_SCOPE_KERNEL];
         uint64_t start = iron__clock_ns();
@@ -511,6 +483,16 @@ static iron_status measure_energy(race *r, iron_error *err) {
         if (r->rules->spent)
             *r->rules->spent += (double)(iron__clock_ns() - start) * 1e-9;
         IRON_TRY(show_race_part(r, PROGRESS_SAMPLED, err));
+    }
+    for (size_t k = 0; k < r->row_count; k++) {
+        iron__race_row *row = &r->rows[k];
+        double part = (double)(k + 1) / (double)r->row_count;
+
+        verify(r, row, &after, 1);
+        row->is_verified =
+            is_in(row) && row->check &&
+            (has_scope(row, IRON_SCOPE_KERNEL) || has_scope(row, IRON_SCOPE_END_TO_END));
+        IRON_TRY(show_race_part(r, PROGRESS_SAMPLED + (1 - PROGRESS_SAMPLED) * part, err));
     }
     return IRON_OK;
 }
@@ -544,13 +526,7 @@ static iron_status run_race(iron__race_row *rows, size_t count, const race_rules
                        count, output_bytes);
         goto done;
     }
-    status = verify_before(&r, err);
-    if (status == IRON_OK)
-        status = take_samples(&r, err);
-    if (status == IRON_OK)
-        status = measure_energy(&r, err);
-    if (status == IRON_OK)
-        status = verify_after(&r, err);
+    status = run_stages(&r, err);
     for (size_t k = 0; rules->spent && k < r.series_count; k++)
         *rules->spent += r.all[k].spent_ms / 1000;
     if (rules->spent)
@@ -625,35 +601,30 @@ typedef struct ceiling_target {
 
 /* Datasheet bandwidths in GB/s of the memories of GPUs whose names contain a text; the first one
  * that does counts. */
-static double peak_of(const char *device) {
-    static const struct {
-        const char *name;
-        double gb_s;
-    } peaks[] = {{"B200", 8000},
-                 {"GH200 480GB", 4000},
-                 {"H200", 4800},
-                 {"H100 PCIe", 2000},
-                 {"H100 NVL", 3900},
-                 {"H100", 3350},
-                 {"A100-SXM4-80GB", 2039},
-                 {"A100 80GB PCIe", 1935},
-                 {"A100", 1555},
-                 {"L40S", 864},
-                 {"L40", 864},
-                 {"NVIDIA L4", 300},
-                 {"A10G", 600},
-                 {"A10", 600},
-                 {"V100", 900},
-                 {"Tesla T4", 320},
-                 {"RTX 5090", 1792},
-                 {"RTX 4090", 1008},
-                 {"RTX 3090", 936}};
+typedef struct peak {
+    const char *name;
+    double gb_s;
+} peak;
 
-    for (size_t k = 0; k < sizeof peaks / sizeof peaks[0]; k++)
-        if (strstr(device, peaks[k].name))
-            return peaks[k].gb_s;
-    return 0;
-}
+static const peak peaks[] = {{"B200", 8000},
+                             {"GH200 480GB", 4000},
+                             {"H200", 4800},
+                             {"H100 PCIe", 2000},
+                             {"H100 NVL", 3900},
+                             {"H100", 3350},
+                             {"A100-SXM4-80GB", 2039},
+                             {"A100 80GB PCIe", 1935},
+                             {"A100", 1555},
+                             {"L40S", 864},
+                             {"L40", 864},
+                             {"NVIDIA L4", 300},
+                             {"A10G", 600},
+                             {"A10", 600},
+                             {"V100", 900},
+                             {"Tesla T4", 320},
+                             {"RTX 5090", 1792},
+                             {"RTX 4090", 1008},
+                             {"RTX 3090", 936}};
 
 /* Keeps the best measurement of a ceiling, on a CPU by its fastest pass, and the band of all: a
  * limit lowered by other load is not a limit. Without memory for its samples the ceiling is
@@ -694,8 +665,13 @@ static void add_ceiling(void *context, const iron__ceiling_samples *samples) {
         to->measurements = 1;
         to->low_gb_s = low;
     }
-    if (iron__cpu_pass_find(samples->name) < IRON_CPU_PASSES) /* of its own memory */
-        to->peak_gb_s = peak_of(target->device->info.name);
+    if (iron__cpu_pass_find(samples->name) < IRON_CPU_PASSES) { /* of its own memory */
+        const peak *p = peaks, *end = p + COUNT(peaks);
+
+        while (p < end && !strstr(target->device->info.name, p->name))
+            p++;
+        to->peak_gb_s = p < end ? p->gb_s : 0;
+    }
     snprintf(to->backend, sizeof to->backend, "%s", target->device->backend);
     snprintf(to->device, sizeof to->device, "%s", target->device->info.name);
     snprintf(to->name, sizeof to->name, "%s", samples->name);
@@ -734,13 +710,6 @@ static bool takes_part(const run *r, size_t device) {
     return false;
 }
 
-static void skip_row(run *r, size_t row) {
-    iron__race_row *to = &r->arena->race_rows[row];
-
-    to->status = IRON_ROW_SKIPPED;
-    snprintf(to->reason, sizeof to->reason, "%s", r->arena->plan.rows[row].reason);
-}
-
 /* A device whose ceilings cannot be measured does not race; the others do. */
 static iron_status measure_ceilings(run *r, iron_error *err) {
     iron__race_plan *plan = &r->arena->plan;
@@ -756,7 +725,7 @@ static iron_status measure_ceilings(run *r, iron_error *err) {
             snprintf(plan->rows[k].reason, sizeof plan->rows[k].reason, "no ceiling: %.220s",
                      why.text);
             r->rows_total--;
-            skip_row(r, k);
+            drop(&r->arena->race_rows[k], IRON_ROW_SKIPPED, "%s", plan->rows[k].reason);
         }
         IRON_TRY(show_progress(r, (d + 1) * PROGRESS_CEILINGS / plan->device_count, err));
     }
@@ -852,20 +821,10 @@ static double seconds_left(const run *r) {
     return r->arena->options.runs ? 0 : left > 1e-9 ? left : 1e-9;
 }
 
-/* A contender that cannot be set up: skipped if the device or the case does not allow it, failed
- * otherwise. */
-static void give_up(iron__race_row *row, iron_status status, const iron_error *err) {
-    bool is_skip = status == IRON_E_UNSUPPORTED || status == IRON_E_NOMEM;
-
-    row->status = is_skip ? IRON_ROW_SKIPPED : IRON_ROW_FAILED;
-    snprintf(row->reason, sizeof row->reason, "%s", err->text);
-}
-
-static void give_up_all(run *r, size_t first, size_t count, iron_status status,
-                        const iron_error *err) {
-    for (size_t k = first; k < first + count; k++)
+static void fail_all(run *r, size_t first, size_t last, iron_status status, const iron_error *why) {
+    for (size_t k = first; k < last; k++)
         if (does_race(r, k))
-            give_up(&r->arena->race_rows[k], status, err);
+            fail_row(&r->arena->race_rows[k], status, why);
 }
 
 /* How the answers of a row are checked. */
@@ -887,10 +846,6 @@ static bool check_answer(const void *context, const void *output, char *text, si
     return peer->check(&c, output, text, size) == 0;
 }
 
-static bool check_outside(const void *contender, const void *output, char *text, size_t size) {
-    return iron__outside_check(contender, output, text, size);
-}
-
 /* Sets a row's contender up. The first one from outside calls the referee. */
 static iron_status open_row(run *r, iron__race_device *device, const iron__op_problem *problem,
                             size_t index, iron__referee **referee, iron_error *err) {
@@ -907,7 +862,7 @@ static iron_status open_row(run *r, iron__race_device *device, const iron__op_pr
     IRON_TRY(iron__outside_open(*referee, plan, row, o->command ? o->command : "/proc/self/exe",
                                 iron__thread_pool_threads(r->pool), o->seconds, &to->contender,
                                 err));
-    to->check = check_outside;
+    to->check = iron__outside_check;
     to->check_context = to->contender;
     return IRON_OK;
 }
@@ -946,19 +901,6 @@ static double ceiling_for(const iron__report *r, const iron__race_plan_device *d
 
 /* As many samples of a ceiling as it is measured with otherwise. */
 #define CEILING_BLOCK 9u
-
-/* The ceiling took turns with the rows: each block of its samples is a measurement. */
-static void add_raced_ceiling(run *r, size_t device, iron__ceiling_samples what,
-                              const iron__samples *raced) {
-    ceiling_target target = {r->arena, &r->arena->plan.devices[device]};
-
-    for (uint32_t k = 0; k < raced->count; k += CEILING_BLOCK) {
-        what.ms = raced->ms + k;
-        what.count = raced->count - k < CEILING_BLOCK ? raced->count - k : CEILING_BLOCK;
-        if (what.count == CEILING_BLOCK || k == 0)
-            add_ceiling(&target, &what);
-    }
-}
 
 /* Sets up, races and closes `count` rows of one case on one device. */
 static iron_status race_rows(run *r, iron__race_device *device, const iron__op_problem *problem,
@@ -1012,7 +954,7 @@ static iron_status race_rows(run *r, iron__race_device *device, const iron__op_p
         if (status == IRON_OK)
             to->contender->scopes &= plan->cases[row->case_index].scopes;
         else
-            give_up(to, status, &why);
+            fail_row(to, status, &why);
     }
     if (device->ops->ceiling_open && !is_cache_resident(&plan->devices[at], &problem->c) &&
         device->ops->ceiling_open(device, ceiling_name(problem->c.op), &what, &ceiling.contender,
@@ -1020,7 +962,16 @@ static iron_status race_rows(run *r, iron__race_device *device, const iron__op_p
         rules.ceiling = &ceiling;
     status = run_race(r->arena->race_rows + first, count, &rules, err);
     if (ceiling.contender) {
-        add_raced_ceiling(r, at, what, &ceiling.warm[IRON_SCOPE_KERNEL]);
+        ceiling_target target = {r->arena, &plan->devices[at]};
+        const iron__samples *raced = &ceiling.warm[IRON_SCOPE_KERNEL];
+
+        /* it took turns with the rows: each block of its samples is a measurement */
+        for (uint32_t k = 0; k < raced->count; k += CEILING_BLOCK) {
+            what.ms = raced->ms + k;
+            what.count = raced->count - k < CEILING_BLOCK ? raced->count - k : CEILING_BLOCK;
+            if (what.count == CEILING_BLOCK || k == 0)
+                add_ceiling(&target, &what);
+        }
         ceiling.contender->ops->close(ceiling.contender);
         iron__race_row_deinit(&ceiling);
     }
@@ -1035,24 +986,6 @@ done:
     iron__referee_destroy(referee);
     free(unpacked);
     free(checks);
-    return status;
-}
-
-static iron_status race_on_device(run *r, iron__race_device *device,
-                                  const iron__op_problem *problem, size_t first, size_t count,
-                                  iron_error *err) {
-    iron_error why = {IRON_OK, 0, ""};
-    iron_status status = device->ops->begin(device, problem, &why);
-
-    if (status == IRON_OK) {
-        r->clocked = device;
-        r->clock = (clock_state){0};
-        status = race_rows(r, device, problem, first, count, err);
-    } else {
-        give_up_all(r, first, count, status, &why);
-        status = IRON_OK;
-    }
-    device->ops->end(device);
     return status;
 }
 
@@ -1106,40 +1039,36 @@ static iron_status race_case(run *r, size_t first, size_t last, iron_error *err)
     }
     status = problem.c.op->make(&problem, r->pool, &why);
     if (status != IRON_OK) {
-        give_up_all(r, first, last - first, status, &why);
+        fail_all(r, first, last, status, &why);
         r->rows_done += count_racing(r, first, last);
         return IRON_OK;
     }
-    while (first < last && status == IRON_OK) {
-        size_t device = plan->rows[first].device_index, end = first;
+    for (size_t end; first < last && status == IRON_OK; first = end) {
+        size_t at = plan->rows[first].device_index;
+        iron__race_device *device = r->devices[at];
 
-        while (end < last && plan->rows[end].device_index == device)
+        for (end = first; end < last && plan->rows[end].device_index == at;)
             end++;
         r->rows_now = count_racing(r, first, end);
-        r->clock_report = &r->arena->report.devices[device];
-        if (r->rows_now > 0)
-            status = race_on_device(r, r->devices[device], &problem, first, end - first, err);
-        if (status == IRON_OK && r->rows_now > 0)
+        if (r->rows_now == 0)
+            continue;
+        r->clock_report = &r->arena->report.devices[at];
+        r->clocked = device;
+        r->clock = (clock_state){0};
+        status = device->ops->begin(device, &problem, &why);
+        if (status == IRON_OK) {
+            status = race_rows(r, device, &problem, first, end - first, err);
+        } else {
+            fail_all(r, first, end, status, &why);
+            status = IRON_OK;
+        }
+        device->ops->end(device);
+        if (status == IRON_OK)
             status = search_again(r, first, end, err);
         r->rows_done += r->rows_now;
-        first = end;
     }
     problem.c.op->unmake(&problem);
     return status;
-}
-
-static iron_status race_cases(run *r, iron_error *err) {
-    const iron__race_plan *plan = &r->arena->plan;
-
-    for (size_t first = 0, last; first < plan->row_count; first = last) {
-        for (last = first;
-             last < plan->row_count && plan->rows[last].case_index == plan->rows[first].case_index;
-             last++)
-            ;
-        if (count_racing(r, first, last) > 0)
-            IRON_TRY(race_case(r, first, last, err));
-    }
-    return IRON_OK;
 }
 
 static iron_status run_all(iron_arena *arena, iron_error *err) {
@@ -1153,7 +1082,7 @@ static iron_status run_all(iron_arena *arena, iron_error *err) {
     arena->report.remark_count = plan->remark_count;
     for (size_t k = 0; k < plan->row_count; k++)
         if (!does_race(&r, k))
-            skip_row(&r, k);
+            drop(&arena->race_rows[k], IRON_ROW_SKIPPED, "%s", plan->rows[k].reason);
     r.rows_total = count_racing(&r, 0, plan->row_count);
     status = iron__thread_pool_create(threads ? threads : iron__cpu_threads(),
                                       iron__allocator_default(), &r.pool, err);
@@ -1163,8 +1092,13 @@ static iron_status run_all(iron_arena *arena, iron_error *err) {
                             &r.devices[k], err);
     if (status == IRON_OK && r.rows_total > 0)
         status = measure_ceilings(&r, err);
-    if (status == IRON_OK)
-        status = race_cases(&r, err);
+    for (size_t first = 0, last; status == IRON_OK && first < plan->row_count; first = last) {
+        for (last = first;
+             last < plan->row_count && plan->rows[last].case_index == plan->rows[first].case_index;)
+            last++;
+        if (count_racing(&r, first, last) > 0)
+            status = race_case(&r, first, last, err);
+    }
     for (size_t k = 0; status == IRON_OK && k < plan->device_count; k++)
         if (plan->devices[k].is_cpu && takes_part(&r, k))
             status = measure_device(&r, k, false, err);
@@ -1187,35 +1121,6 @@ static iron_status run_all(iron_arena *arena, iron_error *err) {
 #ifndef IRON_BUILD_COMMIT
 #define IRON_BUILD_COMMIT "unknown"
 #endif
-
-static void fill_host(iron__report_host *host) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-    uint32_t features = iron__cpu_features();
-    time_t now = time(NULL);
-    struct utsname names;
-    struct tm utc;
-
-    *host = (iron__report_host){.threads = iron__cpu_threads(),
-                                .cache_bytes = iron__cpu_last_cache_bytes()};
-    iron__cpu_name(host->cpu, sizeof host->cpu);
-    snprintf(host->features, sizeof host->features, "%s%s%s",
-             features & IRON_CPU_NEON ? "neon " : "", features & IRON_CPU_AVX2 ? "avx2 " : "",
-             features & IRON_CPU_AVX512 ? "avx512 " : "");
-    if (host->features[0])
-        host->features[strlen(host->features) - 1] = '\0';
-    if (uname(&names) == 0) {
-        snprintf(host->name, sizeof host->name, "%.63s", names.nodename);
-        snprintf(host->kernel, sizeof host->kernel, "%.30s %.40s %.20s", names.sysname,
-                 names.release, names.machine);
-    }
-    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
-        host->memory_bytes = cpu.memory_bytes;
-    snprintf(host->compiler, sizeof host->compiler, "%s", IRON_BUILD_COMPILER);
-    snprintf(host->flags, sizeof host->flags, "%s", IRON_BUILD_FLAGS);
-    snprintf(host->commit, sizeof host->commit, "%s", IRON_BUILD_COMMIT);
-    if (gmtime_r(&now, &utc))
-        strftime(host->date, sizeof host->date, "%Y-%m-%dT%H:%M:%SZ", &utc);
-}
 
 static iron__report_scope scope_of(const iron__samples *warm, const iron__samples *cold,
                                    double bytes, double ceiling) {
@@ -1270,7 +1175,7 @@ static void judge_rate(const iron_arena *a, const iron__race_plan_device *d, iro
     double most = 0, rate = s->gb_s > s->cold_gb_s ? s->gb_s : s->cold_gb_s, now;
     bool is_gpu = !d->is_cpu && d->info.is_gpu;
 
-    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+    for (size_t k = 0; k < COUNT(names); k++) {
         size_t at = find_ceiling(&a->report, d, names[k]);
 
         if (at < a->report.ceiling_count && a->report.ceilings[at].figures.gb_s > most)
@@ -1340,30 +1245,19 @@ static void fill_row(const iron_arena *a, size_t index, iron__report_row *r) {
         judge_rate(a, d, r);
 }
 
-/* The row of the baseline on the same device, with pageable memory on GPUs. */
-static const iron__report_row *find_baseline(const iron__report *report,
-                                             const iron__report_row *row) {
-    for (size_t k = 0; k < report->row_count; k++) {
-        const iron__report_row *b = &report->rows[k];
-
-        if (strcmp(b->contender, row->baseline) == 0 && strcmp(b->backend, row->backend) == 0 &&
-            strcmp(b->device, row->device) == 0 && iron__rows_are_grouped(b, row) &&
-            (strcmp(b->memory, "host") == 0 || strcmp(b->memory, "pageable") == 0))
-            return b->status == IRON_ROW_OK ? b : NULL;
-    }
-    return NULL;
-}
-
-static void fill_speedups(iron__report *report) {
-    for (size_t k = 0; k < report->row_count; k++) {
-        iron__report_row *r = &report->rows[k];
-        const iron__report_row *b = find_baseline(report, r);
-
-        for (size_t s = 0; b && s < IRON_SCOPES; s++)
+/* Over the row of the baseline on the same device, with pageable memory on GPUs. */
+static void fill_speedups(const iron__report *report, iron__report_row *r) {
+    for (const iron__report_row *b = report->rows; b < report->rows + report->row_count; b++) {
+        if (strcmp(b->contender, r->baseline) != 0 || strcmp(b->backend, r->backend) != 0 ||
+            strcmp(b->device, r->device) != 0 || !iron__rows_are_grouped(b, r) ||
+            (strcmp(b->memory, "host") != 0 && strcmp(b->memory, "pageable") != 0))
+            continue;
+        for (size_t s = 0; b->status == IRON_ROW_OK && s < IRON_SCOPES; s++)
             if (r->scopes[s].is_measured && b->scopes[s].is_measured)
                 r->scopes[s].speedup = b->scopes[s].warm.median / r->scopes[s].warm.median;
-        r->speedup = r->scopes[IRON_SCOPE_KERNEL].speedup;
+        break;
     }
+    r->speedup = r->scopes[IRON_SCOPE_KERNEL].speedup;
 }
 
 /* Ranked rows by time, then wrong, failed and skipped ones; else in the order of the plan. */
@@ -1396,33 +1290,53 @@ static void rank_group(iron__report_row *rows, size_t count) {
         rows[k].rank = rows[k].status == IRON_ROW_OK ? ++rank : 0;
 }
 
-static void fill_devices(iron_arena *a) {
-    for (size_t k = 0; k < a->plan.device_count; k++) {
-        const iron__race_plan_device *d = &a->plan.devices[k];
-        iron__report_device *r = &a->report.devices[k];
-
-        snprintf(r->backend, sizeof r->backend, "%s", d->backend);
-        snprintf(r->name, sizeof r->name, "%s", d->info.name);
-        snprintf(r->driver, sizeof r->driver, "%s", d->info.driver);
-        snprintf(r->reason, sizeof r->reason, "%s", d->reason);
-        r->index = d->index;
-        r->units = d->is_cpu ? a->report.host.threads : d->info.units;
-        r->memory_bytes = d->is_cpu ? a->report.host.memory_bytes : d->info.memory_bytes;
-        r->cache_bytes = d->cache_bytes;
-        r->is_available = d->is_available;
-    }
-    a->report.device_count = a->plan.device_count;
-}
-
 /* Fills the report's rows and figures from the samples. */
 static void conclude(iron_arena *arena) {
     iron__report *r = &arena->report;
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
+    uint32_t features = iron__cpu_features();
+    time_t now = time(NULL);
+    struct utsname names;
+    struct tm utc;
 
     snprintf(r->version, sizeof r->version, "%s", iron_version());
-    fill_host(&r->host);
+    r->host = (iron__report_host){.threads = iron__cpu_threads(),
+                                  .cache_bytes = iron__cpu_last_cache_bytes()};
+    iron__cpu_name(r->host.cpu, sizeof r->host.cpu);
+    snprintf(r->host.features, sizeof r->host.features, "%s%s%s",
+             features & IRON_CPU_NEON ? "neon " : "", features & IRON_CPU_AVX2 ? "avx2 " : "",
+             features & IRON_CPU_AVX512 ? "avx512 " : "");
+    if (r->host.features[0])
+        r->host.features[strlen(r->host.features) - 1] = '\0';
+    if (uname(&names) == 0) {
+        snprintf(r->host.name, sizeof r->host.name, "%.63s", names.nodename);
+        snprintf(r->host.kernel, sizeof r->host.kernel, "%.30s %.40s %.20s", names.sysname,
+                 names.release, names.machine);
+    }
+    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
+        r->host.memory_bytes = cpu.memory_bytes;
+    snprintf(r->host.compiler, sizeof r->host.compiler, "%s", IRON_BUILD_COMPILER);
+    snprintf(r->host.flags, sizeof r->host.flags, "%s", IRON_BUILD_FLAGS);
+    snprintf(r->host.commit, sizeof r->host.commit, "%s", IRON_BUILD_COMMIT);
+    if (gmtime_r(&now, &utc))
+        strftime(r->host.date, sizeof r->host.date, "%Y-%m-%dT%H:%M:%SZ", &utc);
     if (arena->options.threads)
         r->host.threads = arena->options.threads;
-    fill_devices(arena);
+    for (size_t k = 0; k < arena->plan.device_count; k++) {
+        const iron__race_plan_device *d = &arena->plan.devices[k];
+        iron__report_device *to = &arena->report.devices[k];
+
+        snprintf(to->backend, sizeof to->backend, "%s", d->backend);
+        snprintf(to->name, sizeof to->name, "%s", d->info.name);
+        snprintf(to->driver, sizeof to->driver, "%s", d->info.driver);
+        snprintf(to->reason, sizeof to->reason, "%s", d->reason);
+        to->index = d->index;
+        to->units = d->is_cpu ? arena->report.host.threads : d->info.units;
+        to->memory_bytes = d->is_cpu ? arena->report.host.memory_bytes : d->info.memory_bytes;
+        to->cache_bytes = d->cache_bytes;
+        to->is_available = d->is_available;
+    }
+    arena->report.device_count = arena->plan.device_count;
     r->row_count = arena->plan.row_count;
     for (size_t k = 0; k < r->row_count; k++) {
         const iron__op *op = arena->plan.cases[arena->plan.rows[k].case_index].c.op;
@@ -1432,7 +1346,8 @@ static void conclude(iron_arena *arena) {
         if (r->op_count < IRON_REPORT_OPS && (r->op_count == 0 || r->ops[r->op_count - 1] != op))
             r->ops[r->op_count++] = op;
     }
-    fill_speedups(r);
+    for (size_t k = 0; k < r->row_count; k++)
+        fill_speedups(r, &r->rows[k]);
     for (size_t first = 0, last; first < r->row_count; first = last) {
         last = iron__report_group_end(r, first);
         rank_group(r->rows + first, last - first);
@@ -1442,6 +1357,7 @@ static void conclude(iron_arena *arena) {
 /* The status of the race as a whole: the first wrong row, else the first implausible one, else the
  * first failed one, those from outside first: a contender that fails has lost. */
 static iron_status verdict(const iron_arena *a, iron_error *err) {
+    static const iron__row_status bad[] = {IRON_ROW_WRONG, IRON_ROW_IMPLAUSIBLE, IRON_ROW_FAILED};
     const iron__report_row *first[IRON_ROW_STATUSES] = {NULL};
     size_t counts[IRON_ROW_STATUSES] = {0}, outside_failed = 0;
     char names[IRON_ROW_STATUSES][200] = {""};
@@ -1458,14 +1374,11 @@ static iron_status verdict(const iron_arena *a, iron_error *err) {
         snprintf(names[row->status], sizeof names[0], "%s.%s.%s%s%.100s", row->op, row->backend,
                  row->contender, axes.text[0] ? ", " : "", axes.text);
     }
-    IRON_FAIL_IF(counts[IRON_ROW_WRONG], err, IRON_E_MISMATCH, "%zu wrong: %.100s: %.120s",
-                 counts[IRON_ROW_WRONG], names[IRON_ROW_WRONG], first[IRON_ROW_WRONG]->reason);
-    IRON_FAIL_IF(counts[IRON_ROW_IMPLAUSIBLE], err, IRON_E_MISMATCH,
-                 "%zu implausible: %.100s: %.120s", counts[IRON_ROW_IMPLAUSIBLE],
-                 names[IRON_ROW_IMPLAUSIBLE], first[IRON_ROW_IMPLAUSIBLE]->reason);
-    IRON_FAIL_IF(counts[IRON_ROW_FAILED], err, outside_failed ? IRON_E_MISMATCH : IRON_E_STATE,
-                 "%zu failed: %.100s: %.120s", counts[IRON_ROW_FAILED], names[IRON_ROW_FAILED],
-                 first[IRON_ROW_FAILED]->reason);
+    for (size_t k = 0; k < COUNT(bad); k++)
+        IRON_FAIL_IF(counts[bad[k]], err,
+                     bad[k] == IRON_ROW_FAILED && !outside_failed ? IRON_E_STATE : IRON_E_MISMATCH,
+                     "%zu %s: %.100s: %.120s", counts[bad[k]], iron__row_status_name(bad[k]),
+                     names[bad[k]], first[bad[k]]->reason);
     IRON_FAIL_IF(!counts[IRON_ROW_OK], err, IRON_E_UNSUPPORTED, "no contender could race: %.180s",
                  a->report.row_count ? a->report.rows[0].reason : "no row was chosen");
     return IRON_OK;

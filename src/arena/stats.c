@@ -15,9 +15,6 @@
  */
 #include "arena/arena_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #define OUTSIDE 0.05
 
 /* NaN sorts last, so that this is a total order for any samples. */
@@ -29,29 +26,6 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double middle_of(const double *sorted, size_t count) {
-    double upper = sorted[count / 2];
-
-    return count % 2 ? upper : (sorted[count / 2 - 1] + upper) / 2;
-}
-
-/* The rank of the interval's bounds from either end: 1 means the least and the greatest. */
-static size_t interval_rank(size_t count, double *coverage) {
-    double term = 1, below;
-    size_t rank = 0;
-
-    for (size_t k = 0; k < count; k++)
-        term /= 2;
-    below = term;
-    while (2 * below <= OUTSIDE) {
-        *coverage = 1 - 2 * below;
-        rank++;
-        term *= (double)(count - rank + 1) / (double)rank;
-        below += term;
-    }
-    return rank;
-}
-
 /* The square root, by Newton's method from above: the library links no libm. */
 static double root_of(double square) {
     double root = square > 1 ? square : 1;
@@ -61,20 +35,11 @@ static double root_of(double square) {
     return root;
 }
 
-static double noise_of(const double *samples, size_t count, double mean) {
-    double squares = 0;
-
-    if (count < 2 || !(mean > 0))
-        return 0;
-    for (size_t k = 0; k < count; k++)
-        squares += (samples[k] - mean) * (samples[k] - mean);
-    return 100 * root_of(squares / (double)(count - 1)) / mean;
-}
-
 iron__statistics iron__statistics_of(const double *samples, size_t count) {
-    double sorted[IRON_SAMPLES_MAX];
+    double sorted[IRON_SAMPLES_MAX], squares = 0;
     iron__statistics s = {0};
-    size_t rank;
+    double term = 1, below;
+    size_t rank = 0;
 
     if (count > IRON_SAMPLES_MAX)
         count = IRON_SAMPLES_MAX;
@@ -83,17 +48,26 @@ iron__statistics iron__statistics_of(const double *samples, size_t count) {
     memcpy(sorted, samples, count * sizeof sorted[0]);
     qsort(sorted, count, sizeof sorted[0], by_value);
     s.count = count;
-    s.median = middle_of(sorted, count);
+    s.median = count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
     for (size_t k = 0; k < count; k++)
         s.mean += sorted[k];
     s.mean /= (double)count;
     s.min = sorted[0];
     s.max = sorted[count - 1];
     s.p95 = sorted[(95 * count + 99) / 100 - 1];
-    s.noise_percent = noise_of(sorted, count, s.mean);
+    for (size_t k = 0; k < count; k++)
+        squares += (sorted[k] - s.mean) * (sorted[k] - s.mean);
+    if (count > 1 && s.mean > 0)
+        s.noise_percent = 100 * root_of(squares / (double)(count - 1)) / s.mean;
     if (count < IRON_SAMPLES_FOR_INTERVAL)
         return s;
-    rank = interval_rank(count, &s.coverage);
+    for (size_t k = 0; k < count; k++)
+        term /= 2;
+    for (below = term; 2 * below <= OUTSIDE; below += term) {
+        s.coverage = 1 - 2 * below;
+        rank++; /* of the bounds from either end: 1 means the least and the greatest */
+        term *= (double)(count - rank + 1) / (double)rank;
+    }
     s.low = sorted[rank - 1];
     s.high = sorted[count - rank];
     return s;

@@ -14,7 +14,7 @@
 
 extern const char iron__templates[];
 
-static const struct word {
+static const struct {
     const char *name, *cl, *cu;
 } words[] = {
     {"$KERNEL", "__kernel void", "extern \"C\" __global__ void"},
@@ -34,14 +34,6 @@ static const struct word {
     {"$cl", "cl", "cu"},
 };
 
-/* The word that begins at a $; NULL: it is only a dollar sign. */
-static const struct word *word_at(const char *at) {
-    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++)
-        if (strncmp(at, words[k].name, strlen(words[k].name)) == 0)
-            return &words[k];
-    return NULL;
-}
-
 /* Writes what follows the line "@@ name.part"; false: there is no such line. */
 static bool put_part(FILE *to, const char *name, const char *part, bool is_cu) {
     const char *dot = strrchr(name, '.'), *at, *end;
@@ -54,13 +46,15 @@ static bool put_part(FILE *to, const char *name, const char *part, bool is_cu) {
     at += strlen(mark);
     end = strstr(at, "@@ ");
     while (*at && at != end) {
-        const struct word *w = *at == '$' ? word_at(at) : NULL;
+        size_t k = 0, count = sizeof words / sizeof words[0];
 
-        if (w)
-            fputs(is_cu ? w->cu : w->cl, to);
+        while (k < count && strncmp(at, words[k].name, strlen(words[k].name)) != 0)
+            k++;
+        if (k < count)
+            fputs(is_cu ? words[k].cu : words[k].cl, to);
         else
             fputc(*at, to);
-        at += w ? strlen(w->name) : 1;
+        at += k < count ? strlen(words[k].name) : 1;
     }
     return true;
 }

@@ -16,18 +16,12 @@
 #include "core/seal.h"
 #include "engine/checkpoint.h"
 #include "gpu/gpu.h"
-#include "ops/op.h"
 #include "ops/tokens/tokens.h"
 #include "ops/tokens/tokens_gpu.h"
 #include "selftest/golden.h"
 
-#include <iron/iron_arena.h>
-
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
-#define COUNT(array)  (sizeof(array) / sizeof((array)[0]))
 #define SMALLER(a, b) ((a) < (b) ? (a) : (b))
 
 /* A selftest in progress. The device stays open during all of its checks, so that starting it is
@@ -265,8 +259,7 @@ static void test_golden_tables(selftest *t) {
 
 /* The engine's seal, on two threads, with batches that end inside quads. */
 static void test_golden_seals(selftest *t) {
-    for (size_t k = 0; k < golden->seal_count; k++) {
-        const iron__golden_seal *g = &golden->seals[k];
+    for (const iron__golden_seal *g = golden->seals; g < golden->seals + golden->seal_count; g++) {
         iron_config config = config_for(t, NULL);
         iron_status status;
         uint32_t *tokens;
@@ -455,19 +448,8 @@ typedef struct trial {
     char params[60]; /* ", data zipf"; "" */
 } trial;
 
-/* Opens the contender as a race does. */
-static iron_status open_contender(trial *r, const iron__race_plan_row *row, iron__kernels *kernels,
-                                  iron__race_contender **out, iron_error *err) {
-    const iron__race_device_ops *device = r->device->ops;
-
-    if (!r->has_begun) {
-        r->has_begun = true; /* end is called also after begin failed */
-        IRON_TRY(device->begin(r->device, &r->problem, err));
-    }
-    return device->contender_open(r->device, row, kernels, out, err);
-}
-
 static void test_contender(trial *r, const iron__contender *row) {
+    const iron__race_device_ops *device = r->device->ops;
     const iron__case *k = &r->problem.c;
     bool has_parts =
         r->t->device && row->gpu->run_part && !r->t->device->info.lacks[IRON_GPU_STREAMS][0];
@@ -486,8 +468,12 @@ static void test_contender(trial *r, const iron__contender *row) {
                          iron__element_name(k->element), k->rows, k->cols, r->params,
                          in_parts ? ", in parts" : ""))
             continue;
-        if (!contender)
-            status = open_contender(r, &planned, &kernels, &contender, &c.error);
+        if (!contender && !r->has_begun) {
+            r->has_begun = true; /* end is called also after begin failed */
+            status = device->begin(r->device, &r->problem, &c.error);
+        }
+        if (!contender && status == IRON_OK)
+            status = device->contender_open(r->device, &planned, &kernels, &contender, &c.error);
         if (status == IRON_E_UNSUPPORTED) {
             check_skip(&c, c.error.text);
             break;
@@ -506,20 +492,11 @@ static void test_contender(trial *r, const iron__contender *row) {
         contender->ops->close(contender);
 }
 
-static bool is_tested(const trial *r, const iron__contender *row) {
-    const selftest *t = r->t;
-    const iron__case *c = &r->problem.c;
-    uint32_t on = t->device ? (uint32_t)IRON_ON_CUDA << t->backend : IRON_ON_CPU;
-
-    return (row->backends & on) && (!row->elements || (row->elements & IRON_BIT(c->element))) &&
-           iron__cpu_has(row->needs) && (!row->suits || row->suits(row, c)) &&
-           /* modes in which every node reads every token are tested elsewhere, over less */
-           (!row->seconds ||
-            row->seconds(row, c, t->device ? &t->device->info : NULL, THREADS) < 0.05);
-}
-
 static void test_case(trial *r) {
-    const iron__op *op = r->problem.c.op;
+    const iron__case *c = &r->problem.c;
+    const iron__op *op = c->op;
+    const iron__gpu_device *device = r->t->device;
+    uint32_t on = device ? (uint32_t)IRON_ON_CUDA << r->t->backend : IRON_ON_CPU;
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for an op's output"};
     iron__contender row;
 
@@ -532,7 +509,10 @@ static void test_case(trial *r) {
     if (!r->output || !r->unpacked)
         keep_error(r->t, &err);
     for (size_t k = 0; r->output && r->unpacked && iron__op_contender(op, k, &row); k++)
-        if (is_tested(r, &row))
+        if ((row.backends & on) && (!row.elements || (row.elements & IRON_BIT(c->element))) &&
+            iron__cpu_has(row.needs) && (!row.suits || row.suits(&row, c)) &&
+            /* modes in which every node reads every token are tested elsewhere, over less */
+            (!row.seconds || row.seconds(&row, c, device ? &device->info : NULL, THREADS) < 0.05))
             test_contender(r, &row);
     if (r->has_begun)
         r->device->ops->end(r->device);
@@ -751,28 +731,6 @@ static void store_token(unsigned char *tokens, iron_dtype dtype, size_t index, u
     memcpy(tokens + index * width, &value, width); /* little-endian: the low bytes come first */
 }
 
-/* Tokens of a shape at the right place in memory for them, and activations: negative, zero, huge,
- * as small as allowed, and such that products fall between points. */
-static void fill_shape(const shape *s, size_t count, unsigned char *tokens, float *activations,
-                       uint32_t points[IRON_LATTICE_MAX]) {
-    static const float values[] = {-1.0f, 0.0f,      3e38f,     -3e38f,   0x1p-96f,
-                                   0.5f,  -65535.5f, 7.000001f, 1e-6f,    -1e-6f,
-                                   1.0f,  -0x1p-96f, 511.25f,   -0.3333f, 1e9f};
-    size_t width = iron_dtype_bytes(s->dtype); /* tokens have at most 32 bits */
-    uint64_t largest = (UINT64_C(1) << (s->dtype == I32 ? 31 : 8 * SMALLER(width, 4))) - 1;
-    uint64_t limit = s->kind == IN_VOCAB ? SMALLER(s->vocab, largest + 1) : largest + 1;
-
-    for (size_t k = 0; k < count; k++)
-        store_token(tokens, s->dtype, k,
-                    s->kind == ONES ? largest
-                                    : iron__mix64(s->vocab + (k + 1) * IRON_GOLDEN_GAMMA) % limit);
-    for (uint64_t j = 0; j < s->nodes; j++)
-        activations[j] = values[j % COUNT(values)];
-    for (uint32_t k = 0; k < IRON_LATTICE_MAX - 1; k++) /* at growing distances */
-        points[k] = s->lattice == 1 ? k + 1 : 1 + k + 16 * k * k;
-    points[IRON_LATTICE_MAX - 1] = IRON_LATTICE_POINT_MAX;
-}
-
 /* Tokens in device memory; the shape's lead is where they begin in the buffer. */
 typedef struct plan {
     const char *what;
@@ -857,11 +815,26 @@ static iron_status run_shape(check *c, const shape *s, const plan *p, iron_confi
     iron_config on_cpu;
     unsigned char *tokens;
     float *activations;
+    /* activations: negative, zero, huge, as small as allowed, and such that products fall between
+     * points */
+    static const float values[] = {-1.0f, 0.0f,      3e38f,     -3e38f,   0x1p-96f,
+                                   0.5f,  -65535.5f, 7.000001f, 1e-6f,    -1e-6f,
+                                   1.0f,  -0x1p-96f, 511.25f,   -0.3333f, 1e9f};
+    uint64_t largest = (UINT64_C(1) << (s->dtype == I32 ? 31 : 8 * SMALLER(width, 4))) - 1;
+    uint64_t limit = s->kind == IN_VOCAB ? SMALLER(s->vocab, largest + 1) : largest + 1;
 
     IRON_TRY(allocate(c, (words + (size_t)s->nodes) * sizeof(uint32_t)));
     tokens = (unsigned char *)c->memory + s->lead * width;
     activations = (float *)c->memory + words;
-    fill_shape(s, count, tokens, activations, points);
+    for (size_t k = 0; k < count; k++)
+        store_token(tokens, s->dtype, k,
+                    s->kind == ONES ? largest
+                                    : iron__mix64(s->vocab + (k + 1) * IRON_GOLDEN_GAMMA) % limit);
+    for (uint64_t j = 0; j < s->nodes; j++)
+        activations[j] = values[j % COUNT(values)];
+    for (uint32_t k = 0; k < IRON_LATTICE_MAX - 1; k++) /* at growing distances */
+        points[k] = s->lattice == 1 ? k + 1 : 1 + k + 16 * k * k;
+    points[IRON_LATTICE_MAX - 1] = IRON_LATTICE_POINT_MAX;
     config.nodes = s->nodes;
     config.vocab = s->vocab;
     config.batch = s->batch;
@@ -936,17 +909,6 @@ static void test_strategies(selftest *t) {
         reuse.nodes = t->device->info.is_gpu ? reuse.nodes : 4;
         if (!t->is_quick)
             test_shape(t, iron__tokens_gpu_row_find("hybrid"), &reuse, NULL, memory, false, label);
-    }
-}
-
-static void test_shapes(selftest *t) {
-    size_t count = COUNT(shapes) * (t->device->info.is_gpu && !t->is_quick ? 4 : 2);
-
-    for (size_t k = 0; k < count; k++) {
-        shape s = k < COUNT(shapes) ? shapes[k] : mixed_shape(k);
-
-        if (!t->is_quick || s.tokens <= QUICK_TOKENS)
-            test_modes(t, &s, NULL, false, "");
     }
 }
 
@@ -1140,24 +1102,6 @@ static iron_status compare_digests(check *c, iron_dtype dtype, size_t lead, bool
     return IRON_OK;
 }
 
-static void test_digests(selftest *t) {
-    static const iron_dtype dtypes[] = {U8, U16, U32, I32, I64};
-    static const size_t leads[] = {0, 1, 2, 3, 5, LEAD_MAX, 0}; /* the last with a bad token */
-    check c;
-
-    for (size_t k = 0; k < COUNT(dtypes) * COUNT(leads); k++) {
-        iron_dtype dtype = dtypes[k / COUNT(leads)];
-        size_t lead = leads[k % COUNT(leads)];
-        bool has_bad = k % COUNT(leads) == COUNT(leads) - 1;
-
-        if ((!has_bad || dtype == I32 || dtype == I64) &&
-            (lead == 0 || t->device->info.has_addresses) &&
-            check_begin(&c, t, "on the device: a digest of %s %s tokens, from %zu, %s",
-                        has_bad ? "bad" : "a caller's", iron_dtype_name(dtype), lead, t->place))
-            check_end(&c, compare_digests(&c, dtype, lead, has_bad));
-    }
-}
-
 /* Several devices that share a stream: this one twice, and from the first one all of them. Long
  * enough that each has a range; past 2^24, where the order of batches counts. */
 #define SHARED_TOKENS ((size_t)3 << 19)
@@ -1182,19 +1126,6 @@ static iron_status run_shared(check *c, const char *devices, uint64_t batch) {
         IRON_TRY(iron_engine_end_batch(c->engines[k], &c->error));
     }
     return compare(c, 1, "");
-}
-
-static void test_sharing(selftest *t) {
-    bool has_all = t->index == 0 && iron_device_count(iron__gpu_backend_name(t->backend)) > 1;
-    char twice[48];
-    check c;
-
-    snprintf(twice, sizeof twice, "%zu,%zu", t->index, t->index);
-    for (int all = 0; all < (has_all ? 2 : 1); all++)
-        for (uint64_t batch = 1001; batch < 200000; batch *= 100)
-            if (check_begin(&c, t, "shared by devices %s, batch %" PRIu64 ", %s",
-                            all ? "all" : twice, batch, t->place))
-                check_end(&c, run_shared(&c, all ? "all" : twice, batch));
 }
 
 /* Checkpoints, as the store uses them. Feeds between these cuts, in batches of 700: none, a part of
@@ -1261,13 +1192,38 @@ static iron_status run_checkpoint(check *c, iron_positions positions) {
 
 static void test_gpu(selftest *test) {
     check c;
+    size_t count = COUNT(shapes) * (test->device->info.is_gpu && !test->is_quick ? 4 : 2);
+    static const iron_dtype dtypes[] = {U8, U16, U32, I32, I64};
+    static const size_t leads[] = {0, 1, 2, 3, 5, LEAD_MAX, 0}; /* the last with a bad token */
+    bool has_all = test->index == 0 && iron_device_count(iron__gpu_backend_name(test->backend)) > 1;
+    char twice[48];
 
     test_strategies(test);
-    test_shapes(test);
+    for (size_t k = 0; k < count; k++) {
+        shape s = k < COUNT(shapes) ? shapes[k] : mixed_shape(k);
+
+        if (!test->is_quick || s.tokens <= QUICK_TOKENS)
+            test_modes(test, &s, NULL, false, "");
+    }
     test_plans(test);
     test_large(test);
-    test_digests(test);
-    test_sharing(test);
+    for (size_t k = 0; k < COUNT(dtypes) * COUNT(leads); k++) {
+        iron_dtype dtype = dtypes[k / COUNT(leads)];
+        size_t lead = leads[k % COUNT(leads)];
+        bool has_bad = k % COUNT(leads) == COUNT(leads) - 1;
+
+        if ((!has_bad || dtype == I32 || dtype == I64) &&
+            (lead == 0 || test->device->info.has_addresses) &&
+            check_begin(&c, test, "on the device: a digest of %s %s tokens, from %zu, %s",
+                        has_bad ? "bad" : "a caller's", iron_dtype_name(dtype), lead, test->place))
+            check_end(&c, compare_digests(&c, dtype, lead, has_bad));
+    }
+    snprintf(twice, sizeof twice, "%zu,%zu", test->index, test->index);
+    for (int all = 0; all < (has_all ? 2 : 1); all++)
+        for (uint64_t batch = 1001; batch < 200000; batch *= 100)
+            if (check_begin(&c, test, "shared by devices %s, batch %" PRIu64 ", %s",
+                            all ? "all" : twice, batch, test->place))
+                check_end(&c, run_shared(&c, all ? "all" : twice, batch));
     for (int by_batch = 0; by_batch < 2; by_batch++)
         if (check_begin(&c, test, "checkpoint, replay and fork, positions of the %s, %s",
                         by_batch ? "batch" : "stream", test->place))

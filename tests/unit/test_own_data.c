@@ -6,7 +6,7 @@
  */
 #include "line_support.h"
 
-#include "arena/own_data.c"
+#include "arena/arena.c"
 
 #define TOKENS ((size_t)70001)
 
@@ -40,7 +40,7 @@ static iron_status read_own(iron__own_data *own, uint64_t tokens, uint64_t wante
 
     *own = (iron__own_data){.vocab = 0};
     *err = (iron_error){IRON_OK, 0, ""};
-    status = iron__own_data_read(own, &from, wanted, vocab, host_bytes, err);
+    status = own_data_read(own, &from, wanted, vocab, host_bytes, err);
     iron__release_large(own->tokens, own->bytes);
     return status;
 }
