@@ -57,24 +57,22 @@ static void close_work(void *state) {
     free(w);
 }
 
-static int create_handle(cublas_work *w, void *stream, char *why, size_t size) {
+/* The handle, and memory for atax. */
+static int allocate(cublas_work *w, void *stream, size_t element, char *why, size_t size) {
     return cuda_set_device_of(w->out, &w->device, why, size) ||
            cublas_check(cublasCreate(&w->handle), "cublasCreate", why, size) ||
-           cublas_check(cublasSetStream(w->handle, stream), "cublasSetStream", why, size);
+           cublas_check(cublasSetStream(w->handle, stream), "cublasSetStream", why, size) ||
+           (w->x &&
+            (cuda_check(cudaMalloc(&w->between, (size_t)w->rows * element), "cudaMalloc", why,
+                        size) ||
+             cuda_check(cudaMalloc(&w->workspace, WORKSPACE_BYTES), "cudaMalloc", why, size) ||
+             cublas_check(cublasSetWorkspace(w->handle, w->workspace, WORKSPACE_BYTES),
+                          "cublasSetWorkspace", why, size)));
 }
 
-/* Memory for atax. */
-static int allocate(cublas_work *w, size_t element, char *why, size_t size) {
-    return cuda_check(cudaMalloc(&w->between, (size_t)w->rows * element), "cudaMalloc", why,
-                      size) ||
-           cuda_check(cudaMalloc(&w->workspace, WORKSPACE_BYTES), "cudaMalloc", why, size) ||
-           cublas_check(cublasSetWorkspace(w->handle, w->workspace, WORKSPACE_BYTES),
-                        "cublasSetWorkspace", why, size);
-}
-
-/* element is 0 if the case was refused. */
-static int open_work(const iron_peer_case *c, size_t element, bool is_atax, void **state, char *why,
+static int open_work(const iron_peer_case *c, bool is_atax, void **state, char *why,
                      size_t why_size) {
+    size_t element = peer_element(c, is_atax, why, why_size);
     cublas_work *w;
 
     *state = NULL;
@@ -89,8 +87,7 @@ static int open_work(const iron_peer_case *c, size_t element, bool is_atax, void
                        .a = c->inputs[0],
                        .x = is_atax ? c->inputs[1] : NULL,
                        .out = c->output};
-    if (create_handle(w, c->stream, why, why_size) ||
-        (is_atax && allocate(w, element, why, why_size))) {
+    if (allocate(w, c->stream, element, why, why_size)) {
         close_work(w);
         return 1;
     }
@@ -99,11 +96,11 @@ static int open_work(const iron_peer_case *c, size_t element, bool is_atax, void
 }
 
 static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    return open_work(c, atax_element(c, why, why_size), true, state, why, why_size);
+    return open_work(c, true, state, why, why_size);
 }
 
 static int open_transpose(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    return open_work(c, transpose_element(c, why, why_size), false, state, why, why_size);
+    return open_work(c, false, state, why, why_size);
 }
 
 /* A product with the matrix or its transpose, and the transposed copy, by the functions of the
@@ -137,39 +134,21 @@ static int run_transpose(void *state, char *why, size_t why_size) {
                         "geam", why, why_size);
 }
 
-/* Without a handle, which would need a device. */
-static void name_version(char *version, size_t size) {
-    int major = 0, minor = 0, patch = 0;
-
-    cublasGetProperty(MAJOR_VERSION, &major);
-    cublasGetProperty(MINOR_VERSION, &minor);
-    cublasGetProperty(PATCH_LEVEL, &patch);
-    snprintf(version, size, "%d.%d.%d", major, minor, patch);
-}
-
 static const iron_peer rows[] = {
-    {.struct_size = sizeof rows[0],
-     .name = "atax.cuda.cublas",
-     .idea = "two gemv of cuBLAS, the second transposed",
-     .dtypes = "f32 f64",
-     .passes = 2,
-     .open = open_atax,
-     .run = run_atax,
-     .close = close_work},
-    {.struct_size = sizeof rows[0],
-     .name = "transpose.cuda.cublas",
-     .idea = "one geam of cuBLAS, transposed, with nothing to add",
-     .dtypes = "f32 f64",
-     .passes = 1,
-     .open = open_transpose,
-     .run = run_transpose,
-     .close = close_work},
+    {sizeof rows[0], "atax.cuda.cublas", "two gemv of cuBLAS, the second transposed", "f32 f64", 2,
+     open_atax, run_atax, close_work, NULL},
+    {sizeof rows[0], "transpose.cuda.cublas", "one geam of cuBLAS, transposed, with nothing to add",
+     "f32 f64", 1, open_transpose, run_transpose, close_work, NULL},
 };
 
 const iron_peer_list *iron_peer_list_get(void) {
     static char version[32];
     static const iron_peer_list list = {IRON_PEER_ABI, "cuBLAS", version, rows, 2};
+    int major = 0, minor = 0, patch = 0;
 
-    name_version(version, sizeof version);
+    cublasGetProperty(MAJOR_VERSION, &major); /* needs no handle, which would need a device */
+    cublasGetProperty(MINOR_VERSION, &minor);
+    cublasGetProperty(PATCH_LEVEL, &patch);
+    snprintf(version, sizeof version, "%d.%d.%d", major, minor, patch);
     return &list;
 }

@@ -63,9 +63,9 @@ static void close_work(void *state) {
     free(w);
 }
 
-/* element is 0 if the case was refused; between: elements of the vector between two products. */
-static int open_work(const iron_peer_case *c, size_t element, size_t between, void **state,
-                     char *why, size_t why_size) {
+static int open_work(const iron_peer_case *c, bool is_atax, void **state, char *why,
+                     size_t why_size) {
+    size_t element = peer_element(c, is_atax, why, why_size);
     blas_work *w;
 
     *state = NULL;
@@ -81,10 +81,10 @@ static int open_work(const iron_peer_case *c, size_t element, size_t between, vo
                      .rows = (int)c->rows,
                      .cols = (int)c->cols,
                      .a = c->inputs[0],
-                     .x = between ? c->inputs[1] : NULL,
-                     .between = between ? calloc(between, element) : NULL,
+                     .x = is_atax ? c->inputs[1] : NULL,
+                     .between = is_atax ? calloc((size_t)c->rows, element) : NULL,
                      .out = c->output};
-    if (between && !w->between) {
+    if (is_atax && !w->between) {
         free(w);
         return peer_refuse(why, why_size, "out of memory");
     }
@@ -93,11 +93,11 @@ static int open_work(const iron_peer_case *c, size_t element, size_t between, vo
 }
 
 static int open_atax(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    return open_work(c, atax_element(c, why, why_size), (size_t)c->rows, state, why, why_size);
+    return open_work(c, true, state, why, why_size);
 }
 
 static int open_transpose(const iron_peer_case *c, void **state, char *why, size_t why_size) {
-    return open_work(c, transpose_element(c, why, why_size), 0, state, why, why_size);
+    return open_work(c, false, state, why, why_size);
 }
 
 /* Both products, by the gemv of the element type. */
@@ -133,15 +133,6 @@ static int run_transpose(void *state, char *why, size_t why_size) {
         blas.somatcopy(CblasRowMajor, CblasTrans, w->rows, w->cols, 1, w->a, w->cols, w->out,
                        w->rows);
     return 0;
-}
-
-/* "0.3.21 neoversev1" out of "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...", and the kernels that it
- * chose for this processor. */
-static void name_version(char *version, size_t size) {
-    const char *config = blas.get_config(), *word = strchr(config, ' ');
-
-    word = word ? word + 1 : config;
-    snprintf(version, size, "%.*s %s", (int)strcspn(word, " "), word, blas.get_corename());
 }
 
 /* omatcopy is an extension; without it there is one row less. */
@@ -182,32 +173,26 @@ static bool load(void) {
 }
 
 static const iron_peer rows[] = {
-    {.struct_size = sizeof rows[0],
-     .name = "atax.cpu.openblas",
-     .idea = "two gemv of OpenBLAS, the second transposed",
-     .dtypes = "f32 f64",
-     .passes = 2,
-     .open = open_atax,
-     .run = run_atax,
-     .close = close_work},
-    {.struct_size = sizeof rows[0],
-     .name = "transpose.cpu.openblas",
-     .idea = "omatcopy of OpenBLAS, on one thread",
-     .dtypes = "f32 f64",
-     .passes = 1,
-     .open = open_transpose,
-     .run = run_transpose,
-     .close = close_work},
+    {sizeof rows[0], "atax.cpu.openblas", "two gemv of OpenBLAS, the second transposed", "f32 f64",
+     2, open_atax, run_atax, close_work, NULL},
+    {sizeof rows[0], "transpose.cpu.openblas", "omatcopy of OpenBLAS, on one thread", "f32 f64", 1,
+     open_transpose, run_transpose, close_work, NULL},
 };
 
-/* NULL if the library is no longer there. */
+/* NULL if the library is no longer there. The version is "0.3.21 neoversev1" out of "OpenBLAS
+ * 0.3.21 NO_LAPACKE DYNAMIC_ARCH ...", and the kernels that it chose for this processor. */
 const iron_peer_list *iron_peer_list_get(void) {
     static char version[64];
     static iron_peer_list list = {IRON_PEER_ABI, "OpenBLAS", version, rows, 1};
+    const char *config, *word;
 
     if (!load())
         return NULL;
     list.count = blas.somatcopy && blas.domatcopy ? 2 : 1;
-    name_version(version, sizeof version);
+    config = blas.get_config();
+    word = strchr(config, ' ');
+    word = word ? word + 1 : config;
+    snprintf(version, sizeof version, "%.*s %s", (int)strcspn(word, " "), word,
+             blas.get_corename());
     return &list;
 }

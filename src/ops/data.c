@@ -62,15 +62,6 @@ void iron__data_pieces(iron__thread_pool *pool, size_t count, iron__data_piece p
     iron__thread_pool_run(pool, run_piece, &p, (count + PIECE - 1) / PIECE);
 }
 
-void iron__data_run(const iron__cpu_work *work, iron__data_piece piece, void *context) {
-    size_t count = (size_t)work->problem->c.rows;
-
-    if (work->row->is_single)
-        piece(context, 0, count);
-    else
-        iron__data_pieces(work->pool, count, piece, context);
-}
-
 static void run_piece_of(void *context, size_t begin, size_t end) {
     const iron__cpu_work *work = context;
 
@@ -78,43 +69,31 @@ static void run_piece_of(void *context, size_t begin, size_t end) {
 }
 
 void iron__line_run(const iron__cpu_work *work) {
-    iron__data_run(work, run_piece_of, (void *)(uintptr_t)work);
+    iron__data_pieces(work->pool, (size_t)work->problem->c.rows, run_piece_of,
+                      (void *)(uintptr_t)work);
 }
 
-typedef struct filling {
-    void *data;
-    uint64_t base;
-} filling;
-
-static void fill_f32(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t k = begin; k < end; k++)
-        ((float *)f->data)[k] = iron__data_f32(iron__data_bits(f->base, k));
-}
-
-static void fill_f64(void *context, size_t begin, size_t end) {
-    const filling *f = context;
-
-    for (size_t k = begin; k < end; k++)
-        ((double *)f->data)[k] = iron__data_f64(iron__data_bits(f->base, k));
-}
-
-void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uint64_t stream,
-                           iron__thread_pool *pool) {
-    filling f = {array->data, iron__data_base(c->seed, stream)};
-
-    iron__data_pieces(pool, array->bytes / iron__element_bytes(c->element),
-                      c->element == IRON_F32 ? fill_f32 : fill_f64, &f);
-}
-
-/* An input that is made of words or bytes. */
+/* An input. */
 typedef struct making {
     const iron__op_problem *problem;
     iron__data_word word;
     const iron__op_array *array;
     uint64_t base;
 } making;
+
+static void make_f32(void *context, size_t begin, size_t end) {
+    const making *m = context;
+
+    for (size_t k = begin; k < end; k++)
+        ((float *)m->array->data)[k] = iron__data_f32(iron__data_bits(m->base, k));
+}
+
+static void make_f64(void *context, size_t begin, size_t end) {
+    const making *m = context;
+
+    for (size_t k = begin; k < end; k++)
+        ((double *)m->array->data)[k] = iron__data_f64(iron__data_bits(m->base, k));
+}
 
 static void make_words(void *context, size_t begin, size_t end) {
     const making *m = context;
@@ -146,8 +125,7 @@ static uint32_t random_word(const iron__op_problem *problem, size_t index, uint6
 iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count,
                              iron__data_word word, iron_error *err) {
     iron__op_array *array = &p->inputs[p->input_count++];
-    size_t stream = p->input_count;
-    making m = {p, word, array, iron__data_base(p->c.seed, stream)};
+    making m = {p, word, array, iron__data_base(p->c.seed, p->input_count)};
 
     if (!word && p->c.element == IRON_U32)
         m.word = random_word;
@@ -157,22 +135,11 @@ iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count
     else if (p->c.element == IRON_U8 || p->c.element == IRON_U16)
         iron__data_pieces(p->pool, (array->bytes + 7) / 8, make_bytes, &m);
     else
-        iron__data_fill_reals(array, &p->c, stream, p->pool);
+        iron__data_pieces(p->pool, count, p->c.element == IRON_F32 ? make_f32 : make_f64, &m);
     return IRON_OK;
 }
 
 #define VARIED_EVERY 1024u /* divides PIECE */
-
-static void put_own(const iron__op_problem *p, size_t at, uint32_t token) {
-    void *to = p->inputs[0].data;
-
-    if (p->c.element == IRON_U8)
-        ((uint8_t *)to)[at] = (uint8_t)token;
-    else if (p->c.element == IRON_U16)
-        ((uint16_t *)to)[at] = (uint16_t)token;
-    else
-        ((uint32_t *)to)[at] = token;
-}
 
 static void copy_own(void *context, size_t begin, size_t end) {
     const iron__op_problem *p = context;
@@ -181,14 +148,14 @@ static void copy_own(void *context, size_t begin, size_t end) {
     uint64_t from = (begin + shift) % d->count;
 
     for (size_t k = begin; k < end; k++) {
-        put_own(p, k, d->tokens[from]);
+        iron__data_put(p, k, d->tokens[from]);
         from = from + 1 < d->count ? from + 1 : 0;
     }
     for (size_t k = begin; p->c.seed && k < end; k += VARIED_EVERY) {
         uint64_t bits = iron__data_bits(base, k);
         size_t at = k + bits % VARIED_EVERY;
 
-        put_own(p, at < end ? at : k, d->tokens[(bits >> 10) % d->count]);
+        iron__data_put(p, at < end ? at : k, d->tokens[(bits >> 10) % d->count]);
     }
 }
 
@@ -197,13 +164,15 @@ iron_status iron__data_own(iron__op_problem *p, const char *name, iron_error *er
 
     p->input_count = 1;
     IRON_TRY(iron__data_take(&p->inputs[0], name, rows * iron__element_bytes(p->c.element), err));
-    iron__data_pieces(p->pool, rows, copy_own, p);
+    if (p->c.data)
+        iron__data_pieces(p->pool, rows, copy_own, p);
     return IRON_OK;
 }
 
 typedef struct searching {
+    const iron__op_problem *problem;
+    const void *output;
     iron__data_differs differs;
-    const void *context;
     _Atomic uint64_t first; /* the lowest index found so far */
 } searching;
 
@@ -212,24 +181,19 @@ static void search_piece(void *context, size_t begin, size_t end) {
 
     for (size_t k = begin; k < end && k < atomic_load_explicit(&s->first, memory_order_relaxed);
          k++)
-        if (s->differs(s->context, k)) {
+        if (s->differs(s->problem, s->output, k)) {
             iron__lower(&s->first, k);
             return;
         }
 }
 
-size_t iron__data_first(iron__thread_pool *pool, size_t count, iron__data_differs differs,
-                        const void *context) {
-    searching s = {.differs = differs, .context = context, .first = count};
+size_t iron__data_first(const iron__op_problem *problem, const void *output, size_t count,
+                        iron__data_differs differs) {
+    searching s = {problem, output, differs, count};
 
-    iron__data_pieces(pool, count, search_piece, &s);
+    iron__data_pieces(problem->pool, count, search_piece, &s);
     return (size_t)s.first;
 }
-
-typedef struct words {
-    const iron__op_problem *problem;
-    const uint32_t *output;
-} words;
 
 static uint32_t expected_word(const iron__op_problem *p, size_t index) {
     const iron__op *op = p->c.op;
@@ -237,16 +201,12 @@ static uint32_t expected_word(const iron__op_problem *p, size_t index) {
     return op->expected ? op->expected(p, index) : ((const uint32_t *)p->reference.data)[index];
 }
 
-static bool word_differs(const void *context, size_t index) {
-    const words *w = context;
-
-    return w->output[index] != expected_word(w->problem, index);
+static bool word_differs(const iron__op_problem *problem, const void *output, size_t index) {
+    return ((const uint32_t *)output)[index] != expected_word(problem, index);
 }
 
 size_t iron__data_first_word(const iron__op_problem *problem, const void *output, size_t count) {
-    words w = {problem, output};
-
-    return iron__data_first(problem->pool, count, word_differs, &w);
+    return iron__data_first(problem, output, count, word_differs);
 }
 
 bool iron__line_check(const iron__op_problem *problem, const void *output, char *text,

@@ -54,29 +54,36 @@ typedef uint32_t (*iron__data_word)(const iron__op_problem *problem, size_t inde
 iron_status iron__data_input(iron__op_problem *p, const char *name, size_t count,
                              iron__data_word word, iron_error *err);
 
-/* Adds an input of c.rows elements: those of c.data. The variation of a seed other than 0 begins
- * anywhere in the data, and one token of 1024 is another one of the data: answers differ, the
- * distribution hardly. */
+/* Adds an input of c.rows elements: those of c.data, or zeros if that is NULL. The variation of a
+ * seed other than 0 begins anywhere in the data, and one token of 1024 is another one of the data:
+ * answers differ, the distribution hardly. */
 iron_status iron__data_own(iron__op_problem *p, const char *name, iron_error *err);
 
-/* Fills an array with f32 or f64 elements, as the case says. */
-void iron__data_fill_reals(const iron__op_array *array, const iron__case *c, uint64_t stream,
-                           iron__thread_pool *pool);
+/* Sets element `index` of the first input, of the type u8, u16 or u32. */
+static inline void iron__data_put(const iron__op_problem *p, size_t index, uint32_t token) {
+    void *to = p->inputs[0].data;
+
+    if (p->c.element == IRON_U8)
+        ((uint8_t *)to)[index] = (uint8_t)token;
+    else if (p->c.element == IRON_U16)
+        ((uint16_t *)to)[index] = (uint16_t)token;
+    else
+        ((uint32_t *)to)[index] = token;
+}
 
 /* Calls piece(context, begin, end) for disjoint ranges that cover 0 ... count-1, on all threads. */
 typedef void (*iron__data_piece)(void *context, size_t begin, size_t end);
 void iron__data_pieces(iron__thread_pool *pool, size_t count, iron__data_piece piece,
                        void *context);
-/* The same for all elements of a CPU contender: on one thread if its row is single-threaded. */
-void iron__data_run(const iron__cpu_work *work, iron__data_piece piece, void *context);
 /* A contender's `cpu_run`: its cpu_piece for all elements, likewise. */
 void iron__line_run(const iron__cpu_work *work);
 
-/* The first index below count for which differs(context, index) is true, or count. Runs on all
+/* The first index below count at which an output differs from what is right, or count. Runs on all
  * threads, so differs must only read. */
-typedef bool (*iron__data_differs)(const void *context, size_t index);
-size_t iron__data_first(iron__thread_pool *pool, size_t count, iron__data_differs differs,
-                        const void *context);
+typedef bool (*iron__data_differs)(const iron__op_problem *problem, const void *output,
+                                   size_t index);
+size_t iron__data_first(const iron__op_problem *problem, const void *output, size_t count,
+                        iron__data_differs differs);
 /* The first 32-bit word at which the output differs from what is expected, or count: see
  * iron__op.expected. */
 size_t iron__data_first_word(const iron__op_problem *problem, const void *output, size_t count);
@@ -91,11 +98,14 @@ static inline uint32_t iron__data_word_of(float value) {
     return bits;
 }
 
-/* What ops over a line of elements of one type share that race kernels. The op's file calls its
- * function `fill` and its table `contenders`. */
-#define IRON_LINE_OP(type)                                                                         \
+/* Members of an op whose file calls its functions `fill` and `check`. */
+#define IRON_DATA_OP                                                                               \
+    .make = iron__data_make, .unmake = iron__data_unmake, .fill = fill, .check = check
+/* What ops over a line of elements of one type share that race kernels; the table is called
+ * `contenders`. */
+#define IRON_LINE_OP(type, its_check)                                                              \
     .elements = IRON_BIT(type), .usual = (type), .is_line = true, .is_resident = true,             \
     .accept = iron__line_accept_case, .make = iron__data_make, .unmake = iron__data_unmake,        \
-    .fill = fill, IRON_CONTENDERS(contenders)
+    .fill = fill, .check = (its_check), IRON_CONTENDERS(contenders)
 
 #endif

@@ -6,9 +6,25 @@
 
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 
 #include <stdio.h>
 #include <string.h>
+
+iron_status iron__kit_find(iron__gpu_work *work, size_t index, const char *name, bool is_typed,
+                           iron_error *err) {
+    char full[96];
+
+    snprintf(full, sizeof full, "%s%s%s", name, is_typed ? "_" : "",
+             is_typed ? iron__element_name(work->c.element) : "");
+    return iron__gpu_kernel_find(work->device, work->program, full, &work->kernels[index], err);
+}
+
+iron_status iron__kit_allocate(iron__gpu_work *work, size_t index, uint64_t bytes,
+                               iron_error *err) {
+    return iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE, (size_t)bytes,
+                                   &work->buffers[index], err);
+}
 
 /* Fills a new work up to what its launcher asks for. */
 static iron_status set_up_work(iron__gpu_work *work, iron_error *err) {
@@ -20,20 +36,11 @@ static iron_status set_up_work(iron__gpu_work *work, iron_error *err) {
         IRON_TRY(s->suits(work->device, &work->c, err));
     if (s->image)
         IRON_TRY(iron__gpu_program_load(work->device, s->image, &work->program, err));
-    for (size_t k = 0; k < IRON_KIT_KERNELS && s->kernels[k]; k++) {
-        char name[64];
-
-        snprintf(name, sizeof name, "%s%s%s", s->kernels[k], s->is_typed ? "_" : "",
-                 s->is_typed ? iron__element_name(work->c.element) : "");
-        IRON_TRY(iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[k], err));
-    }
-    for (size_t k = 0; s->buffer_bytes && k < IRON_KIT_BUFFERS; k++) {
-        uint64_t bytes = s->buffer_bytes(&work->c, k);
-
-        if (bytes)
-            IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE, (size_t)bytes,
-                                             &work->buffers[k], err));
-    }
+    for (size_t k = 0; k < IRON_KIT_KERNELS && s->kernels[k]; k++)
+        IRON_TRY(iron__kit_find(work, k, s->kernels[k], s->is_typed, err));
+    for (size_t k = 0; s->buffer_bytes && k < IRON_KIT_BUFFERS; k++)
+        if (s->buffer_bytes(&work->c, k))
+            IRON_TRY(iron__kit_allocate(work, k, s->buffer_bytes(&work->c, k), err));
     return s->set_up ? s->set_up(work, err) : IRON_OK;
 }
 
@@ -59,21 +66,17 @@ iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *ro
     return status;
 }
 
-static void recording_clear(iron__gpu_work *work) {
-    iron__gpu_graph_destroy(work->device, work->recording.graph);
-    work->recording.graph = NULL;
-}
-
 void iron__kit_destroy(iron__gpu_work *work) {
     if (work->spec->tear_down)
         work->spec->tear_down(work);
-    recording_clear(work);
+    iron__gpu_graph_destroy(work->device, work->graph);
     iron__gpu_texture_destroy(work->device, work->texture);
     iron__gpu_event_destroy(work->device, work->event);
     for (size_t k = 0; k < IRON_KIT_BUFFERS; k++)
         iron__gpu_buffer_destroy(work->buffers[k]);
     if (work->program)
         iron__gpu_program_unload(work->device, work->program);
+    iron__release(iron__allocator_default(), work->own);
     iron__release(iron__allocator_default(), work);
 }
 
@@ -115,41 +118,37 @@ iron_status iron__kit_run(iron__gpu_work *work, const iron__gpu_data *data, iron
 }
 
 uint32_t iron__kit_groups(const iron__gpu_work *work, uint64_t pieces, uint32_t per_unit) {
-    uint64_t most = (uint64_t)per_unit * work->device->info.units;
-
-    if (pieces < most)
-        most = pieces;
-    return most > 0 ? (uint32_t)most : 1;
+    return (uint32_t)iron__max(1, iron__min(pieces, (uint64_t)per_unit * work->device->info.units));
 }
 
 static iron_status record(iron__gpu_work *work, iron__recorded_run run, const iron__gpu_data *data,
                           iron__gpu_queue *queue, iron_error *err) {
     iron_status status, ended;
 
-    recording_clear(work);
+    iron__gpu_graph_destroy(work->device, work->graph);
+    work->graph = NULL;
     IRON_TRY(iron__gpu_graph_begin(queue, err));
     status = run(work, data, queue, err);
     /* The queue must leave recording mode even if run failed. */
-    ended = iron__gpu_graph_end(queue, &work->recording.graph, status == IRON_OK ? err : NULL);
+    ended = iron__gpu_graph_end(queue, &work->graph, status == IRON_OK ? err : NULL);
     if (status == IRON_OK)
-        status = ended;
-    if (status != IRON_OK)
-        recording_clear(work);
+        return ended;
+    iron__gpu_graph_destroy(work->device, work->graph);
+    work->graph = NULL;
     return status;
 }
 
 iron_status iron__recording_run(iron__gpu_work *work, iron__recorded_run run,
                                 const iron__gpu_data *data, iron__gpu_queue *queue,
                                 iron_error *err) {
-    iron__recording *r = &work->recording;
     const uintptr_t buffers[3] = {data->inputs[0]->native, data->inputs[1]->native,
                                   data->output->native};
 
-    if (!r->graph || memcmp(r->buffers, buffers, sizeof buffers) != 0) {
+    if (!work->graph || memcmp(work->recorded, buffers, sizeof buffers) != 0) {
         IRON_TRY(record(work, run, data, queue, err));
-        memcpy(r->buffers, buffers, sizeof buffers);
+        memcpy(work->recorded, buffers, sizeof buffers);
     }
-    return iron__gpu_graph_replay(r->graph, queue, err);
+    return iron__gpu_graph_replay(work->graph, queue, err);
 }
 
 iron_status iron__recording_suits(const iron__gpu_device *device, const iron__case *c,

@@ -17,11 +17,6 @@
 
 #include "ops/op.h"
 
-typedef struct iron__recording {
-    iron__gpu_graph *graph; /* NULL: nothing recorded */
-    uintptr_t buffers[3];   /* the two inputs and the output it was recorded with */
-} iron__recording;
-
 /* A launcher's `run`. */
 typedef iron_status (*iron__recorded_run)(iron__gpu_work *work, const iron__gpu_data *data,
                                           iron__gpu_queue *queue, iron_error *err);
@@ -45,12 +40,13 @@ struct iron__gpu_work {
     iron__gpu_program *program;
     iron__gpu_kernel *kernels[IRON_KIT_KERNELS];
     iron__gpu_buffer *buffers[IRON_KIT_BUFFERS];
-    iron__recording recording; /* released by destroy, like texture and event */
+    iron__gpu_graph *graph; /* a recording, or NULL; released by destroy, like texture and event */
+    uintptr_t recorded[3];  /* the two inputs and the output of the recording */
     uint64_t texture;
     iron__gpu_event *event;
     uint32_t parts;     /* the largest part count, at least 1 */
     uint64_t params[4]; /* launch parameters that set_up computes for run */
-    void *own;          /* of the op: made by set_up, released by tear_down */
+    void *own;          /* of the op: from iron__allocate in set_up, released by destroy */
 };
 
 iron_status iron__kit_create(iron__gpu_device *device, const iron__contender *row,
@@ -60,6 +56,12 @@ void iron__kit_destroy(iron__gpu_work *work);
 uint64_t iron__kit_device_bytes(const iron__contender *row, const iron__case *c);
 /* Clears the scratch buffers. */
 iron_status iron__kit_spoil(iron__gpu_work *work, iron__gpu_queue *queue, iron_error *err);
+
+/* For set_up: finds kernel number `index` by its name without and with the element type; allocates
+ * buffer number `index`. */
+iron_status iron__kit_find(iron__gpu_work *work, size_t index, const char *name, bool is_typed,
+                           iron_error *err);
+iron_status iron__kit_allocate(iron__gpu_work *work, size_t index, uint64_t bytes, iron_error *err);
 
 /* Defines `image`, the program of an op's folder. */
 #define IRON_KIT_IMAGE(program)                                                                    \

@@ -217,7 +217,7 @@ struct iron__contender {
     void (*cpu_piece)(const iron__cpu_work *work, size_t begin, size_t end);
     void (*cpu_prepare)(const iron__cpu_work *work); /* (optional) once, into scratch */
     size_t (*cpu_scratch_bytes)(const iron__op_problem *problem, uint32_t threads); /* (optional) */
-    bool is_single; /* uses one thread of the pool */
+    bool is_single; /* its pool has one thread */
     /* GPUs */
     const iron__gpu_launcher *gpu;
     /* (optional) Estimated seconds of one run, for rows that may take minutes; device is NULL on
@@ -264,12 +264,14 @@ struct iron__op {
     const char *baselines[2];
     const iron__size *sizes;
     size_t size_count;
-    /* The default size of a one-dimensional op, on a CPU and with a GPU: iron__line_usual from
-     * 2^least to 2^most. Or (optional) a function for a machine with caches of so many bytes. Else
-     * four times the caches by useful_bytes. */
+    /* The default size of a one-dimensional op, on a CPU and with a GPU: 2^least elements, doubled
+     * until bytes_each of them are four times the caches (or as often as usual_caches says), or the
+     * count reaches 2^most. Or (optional) a function for a machine with caches of so many bytes.
+     * Else four times the caches by useful_bytes. */
     struct {
         uint8_t least, most;
     } usual_log2[2];
+    uint32_t usual_caches;
     void (*usual_size)(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
                        uint64_t *cols);
     /* The bytes that every contender must move, and the operations it must perform: for each of
@@ -388,11 +390,6 @@ const char *iron__op_measured(const char *name);
 iron_status iron__line_accept(const iron__case *c, uint64_t most, iron_error *err);
 /* The same with op->rows_max: an `accept` function. */
 iron_status iron__line_accept_case(const iron__case *c, iron_error *err);
-
-/* Default size of a one-dimensional op: `least` elements, doubled until their bytes are four times
- * the caches' or the count reaches `most`. */
-uint64_t iron__line_usual(uint64_t least, uint64_t most, size_t element_bytes,
-                          uint64_t cache_bytes);
 
 /* The same for ops over a matrix: both sides from 1 to 2^31 - 1, at most 2^40 bytes; and the
  * default side of a square matrix, `side` plus as many `step`s as it takes to be four times the

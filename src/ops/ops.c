@@ -4,6 +4,7 @@
  * one-dimensional op valid, and does a device meet the requirements of a contender? See op.h.
  */
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/op.h"
 
 #include <inttypes.h>
@@ -138,21 +139,12 @@ uint64_t iron__matrix_usual(uint64_t side, uint64_t step, iron__element element,
     return side;
 }
 
-uint64_t iron__line_usual(uint64_t least, uint64_t most, size_t element_bytes,
-                          uint64_t cache_bytes) {
-    uint64_t count = least;
-
-    while (count * element_bytes < 4 * cache_bytes && count < most)
-        count *= 2;
-    return count;
-}
-
 #define USUAL_BYTES ((uint64_t)64 << 20)
 
 /* For ops that say no more than the bytes of a case: doubles the size until they are enough. */
 static void usual_by_bytes(const iron__op *op, uint64_t cache_bytes, iron__element element,
                            uint64_t *rows, uint64_t *cols) {
-    uint64_t wanted = 4 * cache_bytes > USUAL_BYTES ? 4 * cache_bytes : USUAL_BYTES;
+    uint64_t wanted = iron__max(4 * cache_bytes, USUAL_BYTES);
     uint64_t side = op->is_line ? 1024 : 32;
     iron__case c = {.op = op,
                     .rows = side,
@@ -172,35 +164,31 @@ static void usual_by_bytes(const iron__op *op, uint64_t cache_bytes, iron__eleme
 
 void iron__op_usual_size(const iron__op *op, uint64_t cache_bytes, bool has_gpu,
                          iron__element element, uint64_t *rows, uint64_t *cols) {
+    uint64_t wanted = (op->usual_caches ? op->usual_caches : 4) * cache_bytes;
+
     if (op->usual_size) {
         op->usual_size(cache_bytes, has_gpu, element, rows, cols);
-        return;
-    }
-    if (op->usual_log2[has_gpu].most == 0) {
+    } else if (op->usual_log2[has_gpu].most == 0) {
         usual_by_bytes(op, cache_bytes, element, rows, cols);
-        return;
+    } else {
+        *rows = UINT64_C(1) << op->usual_log2[has_gpu].least;
+        *cols = 1;
+        while (*rows * op->bytes_each < wanted && *rows >> op->usual_log2[has_gpu].most == 0)
+            *rows *= 2;
     }
-    *rows =
-        iron__line_usual(UINT64_C(1) << op->usual_log2[has_gpu].least,
-                         UINT64_C(1) << op->usual_log2[has_gpu].most, op->bytes_each, cache_bytes);
-    *cols = 1;
 }
 
 iron_status iron__needs_threads(const iron__gpu_device *device, uint32_t threads, iron_error *err) {
-    uint32_t most = device->info.group_threads_max;
-
-    IRON_FAIL_IF(most < threads, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(device->info.group_threads_max < threads, err, IRON_E_UNSUPPORTED,
                  "%s runs groups of at most %" PRIu32 " threads; this needs %" PRIu32,
-                 device->info.name, most, threads);
+                 device->info.name, device->info.group_threads_max, threads);
     return IRON_OK;
 }
 
 iron_status iron__needs_local(const iron__gpu_device *device, uint64_t bytes, iron_error *err) {
-    uint64_t most = device->info.local_bytes_max;
-
-    IRON_FAIL_IF(most < bytes, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(device->info.local_bytes_max < bytes, err, IRON_E_UNSUPPORTED,
                  "%s has %" PRIu64 " bytes of local memory per group; this needs %" PRIu64,
-                 device->info.name, most, bytes);
+                 device->info.name, device->info.local_bytes_max, bytes);
     return IRON_OK;
 }
 

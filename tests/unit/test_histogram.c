@@ -298,7 +298,7 @@ static void cases_are_described(void **state) {
     assert_true(value == 50257);
     assert_false(op->param_at(&c, 1, &name, &value));
     assert_int_equal(op->useful_bytes(&c), 4000 + 50257 * 8);
-    assert_true(op->operations(&c) == 1000);
+    assert_true(iron__op_operations(&c) == 1000);
     assert_int_equal(op->axes[0].count, 5);
     assert_string_equal(op->axes[0].words[IRON_HISTOGRAM_SORTED], "sorted");
     assert_string_equal(op->baselines[0], "plain");

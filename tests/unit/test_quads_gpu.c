@@ -125,9 +125,11 @@ static stream stream_at(uint64_t position, bool has_stats, uint32_t last) {
 }
 
 static void feed(stream *s, uint64_t begin, uint64_t count) {
+    const tokens_span span = {.begin = begin, .count = count};
     iron_error err;
 
-    assert_ok(quads_feed(s->quads, queue, buffer, begin, count, s->position, &err), &err);
+    s->quads->progress.closed_tokens = s->position;
+    assert_ok(launch_seal(s->quads, queue, buffer, &span, &err), &err);
     take(&s->want, tokens + begin, (size_t)count, s->position, s->last);
     s->position += count;
 }

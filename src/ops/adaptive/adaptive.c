@@ -14,6 +14,7 @@
  * the whole block is 0, and packing fills the blocks.
  */
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/adaptive/kernel_params.h"
 #include "ops/data.h"
 #include "ops/kit.h"
@@ -70,21 +71,16 @@ static void apply(float *values, size_t count) {
     memcpy(values + whole, last, (count - whole) * sizeof(float));
 }
 
-static bool has_any(const float *values, size_t count) {
-    bool has_any = false;
-
-    for (size_t k = 0; k < count; k++)
-        has_any |= values[k] != 0;
-    return has_any;
-}
-
 /* The function of each value; blocks of zeros are skipped. */
 static void apply_where_nonzero(const float *in, float *out, size_t count) {
     memcpy(out, in, count * sizeof(float));
     for (size_t k = 0; k < count; k += BLOCK) {
-        size_t left = count - k < BLOCK ? count - k : BLOCK;
+        size_t left = iron__min_size(BLOCK, count - k);
+        bool has_any = false;
 
-        if (has_any(out + k, left))
+        for (size_t j = k; j < k + left; j++)
+            has_any |= out[j] != 0;
+        if (has_any)
             apply(out + k, left);
     }
 }
@@ -153,20 +149,23 @@ static void compute_packs(const iron__cpu_work *w, size_t begin, size_t end) {
     float *out = w->output;
 
     for (size_t k = begin; k < end; k += PACK)
-        pack(in + k, out + k, end - k < PACK ? end - k : PACK);
+        pack(in + k, out + k, iron__min_size(PACK, end - k));
 }
 
-/* Approximate rate of one thread, to tell seconds from minutes. */
-#define OPERATIONS_PER_SECOND 1.6e10
+/* Approximate rates of one thread, and of an OpenCL device on a CPU, which vectorizes little: to
+ * tell seconds from minutes. */
+#define OPERATIONS_PER_SECOND            1.6e10
+#define OPENCL_CPU_OPERATIONS_PER_SECOND 4e9
 
 static double seconds(const iron__contender *row, const iron__case *c, const iron__gpu_info *device,
                       uint32_t threads) {
-    double all = OPERATIONS * (double)c->rows / OPERATIONS_PER_SECOND;
+    double all = OPERATIONS * (double)c->rows;
 
-    (void)device;
+    if (device)
+        return device->is_gpu ? 0 : all / OPENCL_CPU_OPERATIONS_PER_SECOND;
     if (row->cpu_piece == compute_packs)
         all *= density_of(c);
-    return row->is_single ? all : all / threads;
+    return all / OPERATIONS_PER_SECOND / (row->is_single ? 1 : threads);
 }
 
 IRON_KIT_IMAGE(adaptive)
@@ -185,19 +184,9 @@ static iron_status run_switch(iron__gpu_work *work, const iron__gpu_data *data,
                            IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(density));
 }
 
-/* Approximate rate of an OpenCL device on a CPU, which vectorizes little. */
-#define OPENCL_CPU_OPERATIONS_PER_SECOND 4e9
-
-static double gpu_seconds(const iron__contender *row, const iron__case *c,
-                          const iron__gpu_info *device, uint32_t threads) {
-    (void)row;
-    (void)threads;
-    return device->is_gpu ? 0 : OPERATIONS * (double)c->rows / OPENCL_CPU_OPERATIONS_PER_SECOND;
-}
-
 #define CPU(piece) IRON_ON_CPU, .seconds = seconds, .cpu_run = iron__line_run, .cpu_piece = (piece)
 #define GPU(kernel, per_group, ...)                                                                \
-    IRON_ON_GPU, .seconds = gpu_seconds,                                                           \
+    IRON_ON_GPU, .seconds = seconds,                                                               \
                  .gpu = IRON_KIT(.kernels = {kernel}, .threads = ADAPTIVE_THREADS,                 \
                                  .block = (per_group), __VA_ARGS__)
 #define ELEMENTS(kernel) GPU(kernel, ADAPTIVE_THREADS, .run = iron__kit_run)
@@ -256,7 +245,7 @@ const iron__op iron__op_adaptive = {
         "batches as one integer where that is exact, one by one where it is not; the host uses "
         "tokens_champion_few for batches too short for tokens_champion "
         "(src/ops/tokens/champion.k). No kernel of the engine packs elements: every token counts.",
-    IRON_LINE_OP(IRON_F32),
+    IRON_LINE_OP(IRON_F32, iron__line_check),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "density",
                .about = "the share of elements that are not 0",
@@ -271,6 +260,5 @@ const iron__op iron__op_adaptive = {
     .bytes_each = 2 * sizeof(float),
     .operations = operations,
     .rows_max = UINT64_C(1) << 36,
-    .check = iron__line_check,
     .output = "out",
 };

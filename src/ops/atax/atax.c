@@ -42,6 +42,7 @@
 
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/op.h"
 
@@ -252,17 +253,6 @@ static void run_block(void *context, size_t index) {
         run_columns(r, index, false);
 }
 
-static void add_blocks(reference *r) {
-    for (size_t at = 0; at < r->cols; at += LANES) {
-        pair sum = r->sums[at / LANES];
-
-        for (size_t block = 1; block < r->blocks; block++)
-            add_pair(&sum, r->sums[block * r->vectors + at / LANES]);
-        for (size_t lane = 0; lane < LANES && at + lane < r->cols; lane++)
-            r->y[at + lane] = sum.high[lane] + sum.low[lane];
-    }
-}
-
 /* The square root with a relative error of about 1e-16, without libm. */
 static double square_root(double square) {
     double root = square > 1 ? square : 1, better;
@@ -287,12 +277,6 @@ static double find_scale(const reference *r) {
     return square_root((as_is > uncancelled ? as_is : uncancelled) / (double)r->cols);
 }
 
-static size_t count_blocks(size_t rows) {
-    size_t blocks = rows / BLOCK_ROWS;
-
-    return blocks < 1 ? 1 : blocks > BLOCKS_MAX ? BLOCKS_MAX : blocks;
-}
-
 /* Computes the reference and own->scale from the inputs. */
 static iron_status compute_reference(iron__op_problem *problem, iron__atax_own *own,
                                      iron_error *err) {
@@ -303,7 +287,7 @@ static iron_status compute_reference(iron__op_problem *problem, iron__atax_own *
                    .cols = (size_t)problem->c.cols,
                    .squares = squares};
 
-    r.blocks = count_blocks(r.rows);
+    r.blocks = (size_t)iron__min(iron__max(r.rows / BLOCK_ROWS, 1), BLOCKS_MAX);
     r.vectors = (r.cols + LANES - 1) / LANES;
     IRON_TRY(iron__data_take(&problem->reference, "reference", r.cols * sizeof *r.y, err));
     r.y = problem->reference.data;
@@ -311,7 +295,14 @@ static iron_status compute_reference(iron__op_problem *problem, iron__atax_own *
         IRON_TRY(IRON_ALLOCATE(&r.sums, allocator, r.blocks * r.vectors,
                                "the sums of atax's reference", err));
         iron__thread_pool_run(problem->pool, run_block, &r, r.blocks);
-        add_blocks(&r);
+        for (size_t at = 0; at < r.cols; at += LANES) {
+            pair sum = r.sums[at / LANES];
+
+            for (size_t block = 1; block < r.blocks; block++)
+                add_pair(&sum, r.sums[block * r.vectors + at / LANES]);
+            for (size_t lane = 0; lane < LANES && at + lane < r.cols; lane++)
+                r.y[at + lane] = sum.high[lane] + sum.low[lane];
+        }
     } else {
         r.blocks = BLOCKS_MAX;
         IRON_TRY(IRON_ALLOCATE(&r.parts, allocator, r.blocks * r.rows,
@@ -330,70 +321,52 @@ static iron_status compute_reference(iron__op_problem *problem, iron__atax_own *
     return IRON_OK;
 }
 
-#define TOLERANCE_FACTOR 16.0 /* see above */
-
-static double tolerance_of(const iron__case *c, double scale) {
-    double unit = c->element == IRON_F32 ? 0x1p-24 : 0x1p-53;
-
-    return TOLERANCE_FACTOR * unit * square_root((double)(c->rows + c->cols)) * scale;
-}
-
 static double element_at(const iron__op_problem *problem, const void *output, size_t index) {
     if (problem->c.element == IRON_F32)
         return (double)((const float *)output)[index];
     return ((const double *)output)[index];
 }
 
-typedef struct answer {
-    const iron__op_problem *problem;
-    const void *output;
-} answer;
-
-static double error_at(const answer *a, size_t j) {
-    double is = element_at(a->problem, a->output, j);
-    double should_be = ((const double *)a->problem->reference.data)[j];
+static double error_at(const iron__op_problem *problem, const void *output, size_t j) {
+    double is = element_at(problem, output, j);
+    double should_be = ((const double *)problem->reference.data)[j];
 
     return is > should_be ? is - should_be : should_be - is;
 }
 
-static bool is_off(const void *context, size_t j) {
-    const answer *a = context;
-    const iron__atax_own *own = a->problem->own;
+static bool is_off(const iron__op_problem *problem, const void *output, size_t j) {
+    const iron__atax_own *own = problem->own;
 
-    return !(error_at(a, j) <= own->tolerance); /* not ">": NaN must fail */
+    return !(error_at(problem, output, j) <= own->tolerance); /* not ">": NaN must fail */
 }
 
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
     const iron__atax_own *own = problem->own;
-    answer a = {problem, output};
     int digits = problem->c.element == IRON_F32 ? 9 : 17;
-    size_t j = iron__data_first(problem->pool, (size_t)problem->c.cols, is_off, &a);
+    size_t j = iron__data_first(problem, output, (size_t)problem->c.cols, is_off);
 
     if (j == problem->c.cols)
         return true;
     snprintf(text, size, "y[%zu] is %.*g, should be %.*g (off by %.3g; tolerance %.3g)", j, digits,
              element_at(problem, output, j), digits, ((const double *)problem->reference.data)[j],
-             error_at(&a, j), own->tolerance);
+             error_at(problem, output, j), own->tolerance);
     return false;
 }
 
-/* Random streams. */
-enum { STREAM_A = 1, STREAM_X = 2 };
+#define TOLERANCE_FACTOR 16.0 /* see above */
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
-    size_t cols_bytes = (size_t)p->c.cols * iron__element_bytes(p->c.element);
+    size_t cols = (size_t)p->c.cols;
     iron__atax_own *own;
 
-    p->input_count = 2;
-    p->output_bytes = cols_bytes;
+    p->output_bytes = cols * iron__element_bytes(p->c.element);
     IRON_TRY(IRON_ALLOCATE(&own, iron__allocator_default(), 1, "atax's problem", err));
     p->own = own;
-    IRON_TRY(iron__data_take(&p->inputs[0], "A", (size_t)p->c.rows * cols_bytes, err));
-    IRON_TRY(iron__data_take(&p->inputs[1], "x", cols_bytes, err));
-    iron__data_fill_reals(&p->inputs[0], &p->c, STREAM_A, p->pool);
-    iron__data_fill_reals(&p->inputs[1], &p->c, STREAM_X, p->pool);
+    IRON_TRY(iron__data_input(p, "A", (size_t)p->c.rows * cols, NULL, err));
+    IRON_TRY(iron__data_input(p, "x", cols, NULL, err));
     IRON_TRY(compute_reference(p, own, err));
-    own->tolerance = tolerance_of(&p->c, own->scale);
+    own->tolerance = TOLERANCE_FACTOR * (p->c.element == IRON_F32 ? 0x1p-24 : 0x1p-53) *
+                     square_root((double)(p->c.rows + p->c.cols)) * own->scale;
     return IRON_OK;
 }
 
@@ -460,9 +433,6 @@ const iron__op iron__op_atax = {
     .useful_bytes = useful_bytes,
     .operations = operations,
     .accept = iron__matrix_accept,
-    .make = iron__data_make,
-    .fill = fill,
-    .unmake = iron__data_unmake,
-    .check = check,
+    IRON_DATA_OP,
     .contender_at = contender_at,
 };

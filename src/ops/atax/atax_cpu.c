@@ -46,6 +46,7 @@
 #include "ops/atax/atax.h"
 
 #include "core/cpu.h"
+#include "core/number.h"
 
 #include <assert.h>
 #include <string.h>
@@ -74,10 +75,7 @@ static size_t t_scratch(const iron__op_problem *problem, uint32_t threads) {
 }
 
 static void run_naive(const iron__cpu_work *work) {
-    if (work->problem->c.element == IRON_F32)
-        naive_f32(work);
-    else
-        naive_f64(work);
+    (work->problem->c.element == IRON_F32 ? naive_f32 : naive_f64)(work);
 }
 
 /* In blocks of columns whose part of y has block_bytes. */
@@ -91,8 +89,6 @@ static void by_rows(const iron__cpu_work *work, size_t block_bytes) {
 static void run_interchanged(const iron__cpu_work *work) { by_rows(work, SIZE_MAX); }
 
 static void run_blocked(const iron__cpu_work *work) { by_rows(work, BLOCK_BYTES); }
-
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* A part of the problem: `rows` rows of `cols` elements, `stride` elements apart. */
 typedef struct block {
@@ -113,8 +109,6 @@ typedef struct loops {
     void (*advance)(const block *fresh, const block *old);
     void (*add_both)(const block *b); /* y += A^T (A x) with A read once; t is not used */
 } loops;
-
-typedef enum instruction_set { SET_PORTABLE, SET_NEON, SET_AVX2, SET_AVX512, SETS } instruction_set;
 
 /* Zeros, then ones, each as long as the longest vector: a vector read across the middle is a mask
  * of its last lanes. */
@@ -224,32 +218,28 @@ static inline double total_of_doubles(doubles v) { return v[0] + v[1]; }
 
 #endif
 
-/* NULL if the set belongs to another architecture. */
-static const loops *loops_of(instruction_set set, iron__element element) {
-    static const loops *const table[SETS][2] = {
-        [SET_PORTABLE] = {&loops_portable_f32, &loops_portable_f64},
+/* By instruction set, best first. */
+static const struct {
+    uint32_t needs;        /* iron__cpu_feature bits */
+    const loops *loops[2]; /* of f32 and of f64 */
+} instruction_sets[] = {
 #if defined(__x86_64__)
-        [SET_AVX2] = {&loops_avx2_f32, &loops_avx2_f64},
-        [SET_AVX512] = {&loops_avx512_f32, &loops_avx512_f64},
+    {IRON_CPU_AVX512, {&loops_avx512_f32, &loops_avx512_f64}},
+    {IRON_CPU_AVX2 | IRON_CPU_FMA, {&loops_avx2_f32, &loops_avx2_f64}},
 #elif defined(__aarch64__)
-        [SET_NEON] = {&loops_neon_f32, &loops_neon_f64},
+    {IRON_CPU_NEON, {&loops_neon_f32, &loops_neon_f64}},
 #endif
-    };
+    {0, {&loops_portable_f32, &loops_portable_f64}},
+};
 
-    return table[set][element == IRON_F32 ? 0 : 1];
-}
-
-/* The widest set of this machine. */
+/* Those of the widest set of this machine. */
 static const loops *best_loops(iron__element element) {
     uint32_t features = iron__cpu_features();
+    size_t k = 0;
 
-    if (features & IRON_CPU_AVX512)
-        return loops_of(SET_AVX512, element);
-    if ((features & IRON_CPU_AVX2) && (features & IRON_CPU_FMA))
-        return loops_of(SET_AVX2, element);
-    if (features & IRON_CPU_NEON)
-        return loops_of(SET_NEON, element);
-    return loops_of(SET_PORTABLE, element);
+    while (instruction_sets[k].needs & ~features)
+        k++;
+    return instruction_sets[k].loops[element == IRON_F64];
 }
 
 /* y += more. */
@@ -316,25 +306,21 @@ static pass divide(const iron__op_problem *problem, size_t threads, bool is_sing
     size_t rows = (size_t)problem->c.rows, bytes = rows * p.row_bytes, used = 1, panels;
 
     if (!is_single) {
-        p.tasks = smaller(count_groups(problem), threads);
+        p.tasks = iron__min_size(count_groups(problem), threads);
         return p;
     }
     while (used < threads && ((used + 1) * (used + 1) + 4) * MEETING_BYTES <= bytes)
         used++;
     if (used == 1 && p.row_bytes <= STRIP_ROW_BYTES)
         return p;
-    p.width = whole_lines((p.row_bytes + used - 1) / used);
-    if (p.width < PANEL_BYTES)
-        p.width = PANEL_BYTES;
+    p.width = (size_t)iron__max(whole_lines((p.row_bytes + used - 1) / used), PANEL_BYTES);
     panels = (p.row_bytes + p.width - 1) / p.width;
-    p.tasks = smaller(used, count_groups(problem));
+    p.tasks = iron__min_size(used, count_groups(problem));
     if (p.row_bytes <= STRIP_ROW_BYTES && (rows >= STRIP_ROWS * used || panels < p.tasks))
         return p;
     p.tasks = panels;
     p.division = TURNS;
-    p.turn_rows = TURN_BYTES / p.width / LOOP_ROWS * LOOP_ROWS;
-    if (p.turn_rows < LOOP_ROWS)
-        p.turn_rows = LOOP_ROWS;
+    p.turn_rows = (size_t)iron__max(TURN_BYTES / p.width / LOOP_ROWS, 1) * LOOP_ROWS;
     /* Two turns are three meetings, two phases are two; many threads meet slowly. */
     if ((used < 8 ? 2 : 4) * p.turn_rows >= rows || p.width > TURN_ROW_BYTES) {
         p.division = PHASES;
@@ -348,7 +334,7 @@ static pass divide(const iron__op_problem *problem, size_t threads, bool is_sing
 static size_t rows_of(const pass *p, size_t turn) {
     size_t rows = (size_t)p->problem->c.rows, first = turn * p->turn_rows;
 
-    return first < rows ? smaller(rows - first, p->turn_rows) : 0;
+    return first < rows ? iron__min_size(rows - first, p->turn_rows) : 0;
 }
 
 /* The products of a turn's rows and a panel; those of even and odd turns are kept apart. */
@@ -374,7 +360,7 @@ static block columns_of(const pass *p, size_t turn, size_t begin, size_t end) {
 static void run_turn(void *context, size_t panel) {
     const pass *p = context;
     size_t begin = panel * p->width;
-    size_t end = smaller(begin + p->width, (size_t)p->problem->c.cols);
+    size_t end = iron__min_size(begin + p->width, (size_t)p->problem->c.cols);
     block fresh = columns_of(p, p->turn, begin, end), old = {.rows = 0};
 
     fresh.t = memset(sums_of(p, p->turn, panel), 0, fresh.rows * p->element_bytes);
@@ -390,14 +376,14 @@ static void run_turn(void *context, size_t panel) {
 static void run_phase(void *context, size_t panel) {
     const pass *p = context;
     size_t begin = panel * p->width, step = BLOCK_BYTES / p->element_bytes;
-    size_t end = smaller(begin + p->width, (size_t)p->problem->c.cols), at;
+    size_t end = iron__min_size(begin + p->width, (size_t)p->problem->c.cols), at;
     void *t = sums_of(p, 0, p->turn == 0 ? panel : 0);
     block b;
 
     if (p->turn == 0) {
         memset(t, 0, p->turn_rows * p->element_bytes);
         for (at = begin; at < end; at += step) {
-            b = columns_of(p, 0, at, smaller(at + step, end));
+            b = columns_of(p, 0, at, iron__min_size(at + step, end));
             b.t = t;
             b.next = (const char *)b.a + step * p->element_bytes;
             p->loops->advance(&b, NULL);
@@ -405,7 +391,7 @@ static void run_phase(void *context, size_t panel) {
         return;
     }
     for (at = begin + (end - begin - 1) / step * step;; at -= step) {
-        b = columns_of(p, 0, at, smaller(at + step, end));
+        b = columns_of(p, 0, at, iron__min_size(at + step, end));
         b.t = t;
         b.next = (const char *)b.a - (at > begin ? step * p->element_bytes : 0);
         memset(b.y, 0, b.cols * p->element_bytes);
@@ -437,8 +423,8 @@ static char *strip_y(const pass *p, size_t index) {
 
 /* The first row of a strip: whole groups, divided evenly. */
 static size_t strip_begin(const pass *p, size_t index) {
-    return smaller(count_groups(p->problem) * index / p->tasks * LOOP_ROWS,
-                   (size_t)p->problem->c.rows);
+    return iron__min_size(count_groups(p->problem) * index / p->tasks * LOOP_ROWS,
+                          (size_t)p->problem->c.rows);
 }
 
 static void run_strip(void *context, size_t index) {
@@ -469,7 +455,7 @@ static void run_strip(void *context, size_t index) {
     b.y = p->scratch + (p->tasks - 1) * whole_lines(p->row_bytes) + index * partial;
     for (; begin < end; begin += b.rows) {
         b.a = (const char *)p->problem->inputs[0].data + begin * p->row_bytes;
-        b.rows = smaller(end - begin, SUM_ROWS);
+        b.rows = iron__min_size(end - begin, SUM_ROWS);
         memset(b.y, 0, p->row_bytes);
         p->loops->add_both(&b);
         add(p->problem->c.element, y, b.y, cols);
@@ -480,30 +466,31 @@ static void run_strip(void *context, size_t index) {
 static void add_strips(void *context, size_t index) {
     const pass *p = context;
     size_t piece = whole_lines((p->row_bytes + p->tasks - 1) / p->tasks);
-    size_t begin = smaller(index * piece, p->row_bytes), end = smaller(begin + piece, p->row_bytes);
+    size_t begin = iron__min_size(index * piece, p->row_bytes),
+           end = iron__min_size(begin + piece, p->row_bytes);
 
     for (size_t strip = 1; strip < p->tasks; strip++)
         add(p->problem->c.element, p->y + begin, strip_y(p, strip) + begin,
             (end - begin) / p->element_bytes);
 }
 
-static void run_pass(const iron__cpu_work *work, pass *p) {
-    p->loops = best_loops(p->problem->c.element);
-    p->scratch = work->scratch;
-    p->y = work->output;
-    if (p->division != STRIPS) {
-        for (p->turn = 0; p->turn == 0 || rows_of(p, p->turn - 1) > 0; p->turn++) {
-            iron__thread_pool_run(work->pool, p->division == TURNS ? run_turn : run_phase, p,
-                                  p->tasks);
-            for (size_t panel = 1; panel < p->tasks; panel++)
-                add(p->problem->c.element, sums_of(p, p->turn, 0), sums_of(p, p->turn, panel),
-                    rows_of(p, p->turn));
-        }
-    } else if (p->tasks == 1) {
-        run_strip(p, 0);
-    } else {
-        iron__thread_pool_run(work->pool, run_strip, p, p->tasks);
-        iron__thread_pool_run(work->pool, add_strips, p, p->tasks);
+static void run_pass(const iron__cpu_work *work, bool is_single) {
+    pass p = divide(work->problem, iron__thread_pool_threads(work->pool), is_single);
+    iron__element element = work->problem->c.element;
+
+    p.loops = best_loops(element);
+    p.scratch = work->scratch;
+    p.y = work->output;
+    if (p.division == STRIPS) {
+        iron__thread_pool_run(work->pool, run_strip, &p, p.tasks);
+        if (p.tasks > 1)
+            iron__thread_pool_run(work->pool, add_strips, &p, p.tasks);
+        return;
+    }
+    for (; p.turn == 0 || rows_of(&p, p.turn - 1) > 0; p.turn++) {
+        iron__thread_pool_run(work->pool, p.division == TURNS ? run_turn : run_phase, &p, p.tasks);
+        for (size_t panel = 1; panel < p.tasks; panel++)
+            add(element, sums_of(&p, p.turn, 0), sums_of(&p, p.turn, panel), rows_of(&p, p.turn));
     }
 }
 
@@ -513,11 +500,7 @@ static size_t two_reads_scratch(const iron__op_problem *problem, uint32_t thread
     return scratch_of(&p);
 }
 
-static void run_two_reads(const iron__cpu_work *work) {
-    pass p = divide(work->problem, iron__thread_pool_threads(work->pool), false);
-
-    run_pass(work, &p);
-}
+static void run_two_reads(const iron__cpu_work *work) { run_pass(work, false); }
 
 static size_t single_pass_scratch(const iron__op_problem *problem, uint32_t threads) {
     pass p = divide(problem, threads, true);
@@ -528,7 +511,6 @@ static size_t single_pass_scratch(const iron__op_problem *problem, uint32_t thre
 static void run_single_pass(const iron__cpu_work *work) {
     const iron__op_problem *problem = work->problem;
     size_t rows = (size_t)problem->c.rows, cols = (size_t)problem->c.cols;
-    pass p;
 
     if (problem->inputs[0].bytes <= TINY_BYTES) {
         block b = {.a = problem->inputs[0].data,
@@ -539,10 +521,9 @@ static void run_single_pass(const iron__cpu_work *work) {
                    .y = memset(work->output, 0, problem->output_bytes)};
 
         best_loops(problem->c.element)->add_both(&b);
-        return;
+    } else {
+        run_pass(work, true);
     }
-    p = divide(problem, iron__thread_pool_threads(work->pool), true);
-    run_pass(work, &p);
 }
 
 #define ROW(text_name, text_idea, slower, reads, function, scratch, single)                        \

@@ -24,6 +24,7 @@
  */
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "gpu/kernel_words.h"
 #include "ops/atax/atax.h"
 #include "ops/atax/kernel_params.h"
@@ -56,27 +57,21 @@ enum { TMP, PARTIALS, COPY, BLOCK = COPY, BARRIER };
 enum { TMP_KERNEL, Y_KERNEL, SUM_KERNEL, TRANSPOSE_KERNEL = SUM_KERNEL, TOGETHER_KERNEL };
 
 /* params[] of a work: the lines that a run fills, the lines that a part fills, and the parts that
- * finish must add; of `constant`, the parts started since the last finish. */
-enum { RUN_PARTIALS, PART_PARTIALS, PARTS };
+ * finish must add; of `constant`, the parts started since the last finish; of `champion`, how it
+ * computes the case: with the kernels of the rows graph or one-launch, or in a ring. */
+enum { RUN_PARTIALS, PART_PARTIALS, PARTS, WAY };
+enum { BY_GRAPH, BY_ONE_LAUNCH, BY_RING };
 
-/* How the single pass is launched for a case. */
-typedef struct pass_shape {
-    const char *name; /* of the kernel, between atax_single_ and _f32 */
-    uint32_t threads, groups_per_unit;
-    uint32_t width;      /* threads that share a row */
-    uint32_t round_rows; /* rows that a group processes at a time */
-    uint32_t slot_rows;  /* of these, rows that are read by the same threads */
-    bool is_held;        /* a group holds whole rows */
-    bool is_by_element;  /* rows are not aligned to vectors: another version of the kernel */
-} pass_shape;
+static uint64_t row_bytes_of(const iron__case *c) {
+    return c->cols * iron__element_bytes(c->element);
+}
 
 /* The part of A that a repeated call finds in the last-level cache, if all else leaves it first.
  * Measured on an H200: a unit reaches half of its 60 MB quickly. */
 #define KEPT_BYTES (UINT64_C(28) << 20)
 
 static atax_span whole_span(const iron__gpu_work *work) {
-    uint64_t row_bytes = work->c.cols * iron__element_bytes(work->c.element);
-    uint64_t kept = KEPT_BYTES * 16 / (work->c.rows * row_bytes);
+    uint64_t kept = KEPT_BYTES * 16 / (work->c.rows * row_bytes_of(&work->c));
 
     return (atax_span){.first = 0,
                        .count = work->c.rows,
@@ -91,9 +86,7 @@ static atax_span part_span(const iron__gpu_work *work, iron__gpu_part part) {
 
 _Static_assert(sizeof(atax_span) == 32, "kernels see the same layout");
 
-IRON_GPU_EMBEDDED(atax)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(atax);
+IRON_KIT_IMAGE(atax)
 
 #define VECTOR_BYTES 16u
 
@@ -114,39 +107,38 @@ static const row_shape row_shapes[] = {
     {"any", ATAX_ANY_THREADS, 1, UINT32_MAX, ATAX_ANY_ROWS, 1, false},
 };
 
-static bool holds(const row_shape *r, uint64_t threads, uint64_t row_bytes) {
-    return threads * r->vectors >= iron__kit_pieces(row_bytes, VECTOR_BYTES);
+/* The shape for a case. */
+static const row_shape *shape_of(const iron__case *c) {
+    const row_shape *r = row_shapes;
+
+    while ((uint64_t)r->threads * r->vectors < iron__kit_pieces(row_bytes_of(c), VECTOR_BYTES))
+        r++;
+    return r;
 }
 
-static pass_shape shape_of(const iron__case *c) {
-    uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
-    const row_shape *r = row_shapes;
-    uint32_t width;
+/* The threads that share a row: the smallest power of two that suffices. */
+static uint32_t width_of(const iron__case *c) {
+    const row_shape *r = shape_of(c);
+    uint32_t width = r->threads / r->slots;
 
-    while (!holds(r, r->threads, row_bytes))
-        r++;
-    width = r->threads / r->slots; /* the smallest power of two that suffices */
-    while (!holds(r, width, row_bytes))
+    while ((uint64_t)width * r->vectors < iron__kit_pieces(row_bytes_of(c), VECTOR_BYTES))
         width *= 2;
-    return (pass_shape){.name = r->name,
-                        .threads = r->threads,
-                        .groups_per_unit = r->groups,
-                        .width = width,
-                        .round_rows = r->threads / width * r->rows,
-                        .slot_rows = r->rows,
-                        .is_held = r->is_held,
-                        .is_by_element = row_bytes % VECTOR_BYTES != 0 && r->vectors != UINT32_MAX};
+    return width;
+}
+
+/* Are rows not aligned to vectors? Then it is another version of the kernel. */
+static bool is_by_element(const iron__case *c) {
+    return row_bytes_of(c) % VECTOR_BYTES != 0 && shape_of(c)->vectors != UINT32_MAX;
 }
 
 /* Finds a kernel of the single pass for the case's shape: "atax_single_slim_unaligned_f64". */
 static iron_status find_pass(iron__gpu_work *work, const char *kind, size_t kernel,
                              iron_error *err) {
-    pass_shape shape = shape_of(&work->c);
     char name[64];
 
-    snprintf(name, sizeof name, "atax_%s_%s%s_%s", kind, shape.name,
-             shape.is_by_element ? "_unaligned" : "", iron__element_name(work->c.element));
-    return iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[kernel], err);
+    snprintf(name, sizeof name, "atax_%s_%s%s", kind, shape_of(&work->c)->name,
+             is_by_element(&work->c) ? "_unaligned" : "");
+    return iron__kit_find(work, kernel, name, true, err);
 }
 
 static iron_status suits(const iron__gpu_device *device, const iron__case *c, iron_error *err) {
@@ -175,7 +167,7 @@ static iron_status suits_together(const iron__gpu_device *device, const iron__ca
     IRON_FAIL_IF(!device->info.can_cooperate, err, IRON_E_UNSUPPORTED,
                  "%s cannot guarantee that all groups of a launch run at once", device->info.name);
     IRON_FAIL_IF(
-        !shape_of(c).is_held, err, IRON_E_UNSUPPORTED,
+        !shape_of(c)->is_held, err, IRON_E_UNSUPPORTED,
         "a group cannot hold rows of %llu columns; use single-pass, which needs two launches",
         (unsigned long long)c->cols);
     return IRON_OK;
@@ -207,48 +199,36 @@ static uint64_t barrier_bytes(const iron__case *c, size_t index) {
 /* Enough groups to fill the device, but no more than are useful for so many rows. */
 static uint64_t wanted_partials(const iron__gpu_work *work, uint64_t count) {
     const two_passes *two = work->spec->own;
-    uint64_t units = work->device->info.units ? work->device->info.units : 1;
-    uint64_t fill, useful;
+    const row_shape *r = shape_of(&work->c);
+    uint64_t units = iron__max(work->device->info.units, 1);
 
-    if (two) { /* 8 groups of 256 threads per unit, slices of at least 32 rows */
-        fill = iron__kit_pieces(8 * units, iron__kit_pieces(work->c.cols, two->y_cols));
-        useful = iron__kit_pieces(count, 32);
-    } else {
-        pass_shape shape = shape_of(&work->c);
-
-        fill = units * shape.groups_per_unit;
-        /* In one launch latency dominates, so rows are spread over more groups. */
-        useful =
-            iron__kit_pieces(count, work->buffers[BARRIER] ? shape.slot_rows : shape.round_rows);
-    }
-    return useful < fill ? useful : fill;
+    if (two) /* 8 groups of 256 threads per unit, slices of at least 32 rows */
+        return iron__min(iron__kit_pieces(8 * units, iron__kit_pieces(work->c.cols, two->y_cols)),
+                         iron__kit_pieces(count, 32));
+    /* In one launch latency dominates: rows are spread over more groups, one for each slot. */
+    return iron__min(
+        units * r->groups,
+        iron__kit_pieces(count, work->buffers[BARRIER]
+                                    ? r->rows
+                                    : r->threads / width_of(&work->c) * (uint64_t)r->rows));
 }
 
 /* Plans the partial answers and allocates them. */
 static iron_status set_up_partials(iron__gpu_work *work, iron_error *err) {
-    uint64_t of_run = wanted_partials(work, work->c.rows);
-    uint64_t of_part = wanted_partials(work, iron__kit_pieces(work->c.rows, work->parts));
-    uint64_t limit = PARTIALS_MAX / work->parts > 0 ? PARTIALS_MAX / work->parts : 1, lines;
+    uint64_t of_run = iron__min(wanted_partials(work, work->c.rows), PARTIALS_MAX);
+    uint64_t of_part = iron__min(wanted_partials(work, iron__kit_pieces(work->c.rows, work->parts)),
+                                 iron__max(PARTIALS_MAX / work->parts, 1));
 
-    of_run = of_run < PARTIALS_MAX ? of_run : PARTIALS_MAX;
-    of_part = of_part < limit ? of_part : limit;
     work->params[RUN_PARTIALS] = of_run;
     work->params[PART_PARTIALS] = of_part;
-    lines = work->parts * of_part > of_run ? work->parts * of_part : of_run;
-    return iron__gpu_buffer_create(
-        work->device, IRON_GPU_MEMORY_DEVICE,
-        (size_t)(lines * work->c.cols * iron__element_bytes(work->c.element)),
-        &work->buffers[PARTIALS], err);
+    return iron__kit_allocate(
+        work, PARTIALS, iron__max(work->parts * of_part, of_run) * row_bytes_of(&work->c), err);
 }
 
 static iron_status set_up_single(iron__gpu_work *work, iron_error *err) {
-    char name[32];
-
-    IRON_TRY(iron__needs_threads(work->device, shape_of(&work->c).threads, err));
+    IRON_TRY(iron__needs_threads(work->device, shape_of(&work->c)->threads, err));
     IRON_TRY(find_pass(work, "single", TMP_KERNEL, err));
-    snprintf(name, sizeof name, "atax_sum_%s", iron__element_name(work->c.element));
-    IRON_TRY(
-        iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[SUM_KERNEL], err));
+    IRON_TRY(iron__kit_find(work, SUM_KERNEL, "atax_sum", true, err));
     return set_up_partials(work, err);
 }
 
@@ -263,24 +243,6 @@ static iron_status set_up_constant(iron__gpu_work *work, iron_error *err) {
     IRON_TRY(iron__gpu_event_create(work->device, &work->event, err));
     return iron__gpu_constant_find(work->device, work->program, "atax_block", ATAX_BLOCK,
                                    &work->buffers[BLOCK], err);
-}
-
-static iron_status set_up_ring(iron__gpu_work *work, iron_error *err);
-static iron_status set_up_champion(iron__gpu_work *work, iron_error *err);
-
-/* The maximum: the number of partial answers depends on the device. A group of the champion leaves
- * no more than the part of a row that it holds; two reads need less. */
-static uint64_t device_bytes(const iron__contender *row, const iron__case *c) {
-    uint64_t lines = c->rows < PARTIALS_MAX ? c->rows : PARTIALS_MAX;
-    uint64_t bytes = iron__kit_device_bytes(row, c);
-    uint64_t partials = lines * c->cols * iron__element_bytes(c->element);
-
-    if ((row->gpu->set_up == set_up_champion || row->gpu->set_up == set_up_ring) &&
-        partials > PARTIALS_MAX * CHAMPION_SLICE)
-        partials = PARTIALS_MAX * CHAMPION_SLICE;
-    if (row->gpu->scratch & IRON_BIT(PARTIALS))
-        bytes += partials;
-    return row->gpu->set_up == set_up_constant ? bytes + ATAX_BLOCK : bytes;
 }
 
 static const two_passes *passes_of(const iron__gpu_work *work) { return work->spec->own; }
@@ -304,9 +266,12 @@ static iron_status run_y(iron__gpu_work *work, const iron__gpu_data *data, iron_
                            IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(s));
 }
 
+/* tmp from the copy, if there is one. */
 static iron_status run_two_passes(iron__gpu_work *work, const iron__gpu_data *data,
                                   iron__gpu_queue *queue, iron_error *err) {
-    IRON_TRY(run_tmp(work, data->inputs[0], data->inputs[1], whole_span(work), queue, err));
+    const iron__gpu_buffer *a = work->buffers[COPY] ? work->buffers[COPY] : data->inputs[0];
+
+    IRON_TRY(run_tmp(work, a, data->inputs[1], whole_span(work), queue, err));
     return run_y(work, data, queue, err);
 }
 
@@ -317,32 +282,25 @@ static iron_status run_tmp_part(iron__gpu_work *work, const iron__gpu_data *data
     return run_tmp(work, data->inputs[0], data->inputs[1], part_span(work, part), queue, err);
 }
 
-/* Columns from ... from+count-1: copies their x into the block, then computes their part of tmp. */
-static iron_status run_piece(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
-                             uint64_t from, uint32_t count, iron__gpu_queue *queue,
-                             iron_error *err) {
-    size_t element_bytes = iron__element_bytes(work->c.element);
-    const iron__gpu_copy copy = {.from = data->inputs[1],
-                                 .to = work->buffers[BLOCK],
-                                 .from_offset = (size_t)from * element_bytes,
-                                 .bytes = count * element_bytes};
-
-    IRON_TRY(iron__gpu_copy_bytes(queue, &copy, err));
-    return IRON_KIT_LAUNCH(
-        queue, err, work->kernels[TMP_KERNEL], iron__kit_pieces(s.count, passes_of(work)->tmp_rows),
-        work->spec->threads, IRON_GPU_BUFFER(data->inputs[0]),
-        IRON_GPU_BUFFER(work->buffers[BLOCK]), IRON_GPU_BUFFER(work->buffers[TMP]),
-        IRON_GPU_VALUE(s), IRON_GPU_VALUE(from), IRON_GPU_VALUE(count));
-}
-
+/* Copies as much of x as fits into the block, computes that part of tmp, and so on. */
 static iron_status run_pieces(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
                               iron__gpu_queue *queue, iron_error *err) {
-    uint64_t size = ATAX_BLOCK / iron__element_bytes(work->c.element);
+    size_t element_bytes = iron__element_bytes(work->c.element), size = ATAX_BLOCK / element_bytes;
 
     for (uint64_t from = 0; from < s.cols; from += size) {
-        uint64_t left = s.cols - from;
+        uint32_t count = (uint32_t)iron__min(s.cols - from, size);
+        const iron__gpu_copy copy = {.from = data->inputs[1],
+                                     .to = work->buffers[BLOCK],
+                                     .from_offset = (size_t)from * element_bytes,
+                                     .bytes = count * element_bytes};
 
-        IRON_TRY(run_piece(work, data, s, from, (uint32_t)(left < size ? left : size), queue, err));
+        IRON_TRY(iron__gpu_copy_bytes(queue, &copy, err));
+        IRON_TRY(IRON_KIT_LAUNCH(queue, err, work->kernels[TMP_KERNEL],
+                                 iron__kit_pieces(s.count, passes_of(work)->tmp_rows),
+                                 work->spec->threads, IRON_GPU_BUFFER(data->inputs[0]),
+                                 IRON_GPU_BUFFER(work->buffers[BLOCK]),
+                                 IRON_GPU_BUFFER(work->buffers[TMP]), IRON_GPU_VALUE(s),
+                                 IRON_GPU_VALUE(from), IRON_GPU_VALUE(count)));
     }
     return IRON_OK;
 }
@@ -380,12 +338,6 @@ static iron_status make_copy(iron__gpu_work *work, const iron__gpu_data *data,
                            IRON_GPU_VALUE(s));
 }
 
-static iron_status run_transposed(iron__gpu_work *work, const iron__gpu_data *data,
-                                  iron__gpu_queue *queue, iron_error *err) {
-    IRON_TRY(run_tmp(work, work->buffers[COPY], data->inputs[1], whole_span(work), queue, err));
-    return run_y(work, data, queue, err);
-}
-
 static iron_status sum_partials(iron__gpu_work *work, const iron__gpu_data *data, uint64_t count,
                                 iron__gpu_queue *queue, iron_error *err) {
     uint64_t cols = work->c.cols;
@@ -405,42 +357,40 @@ static iron_status finish_partials(iron__gpu_work *work, const iron__gpu_data *d
     return sum_partials(work, data, work->params[PARTS] * work->params[PART_PARTIALS], queue, err);
 }
 
-/* tmp of the span's rows, and their `slices` partial answers from line `first` on. */
-static iron_status run_slices(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
-                              uint32_t first, uint64_t slices, iron__gpu_queue *queue,
-                              iron_error *err) {
-    const iron__gpu_launch l = {
-        .kernel = work->kernels[Y_KERNEL],
-        .groups = {(uint32_t)iron__kit_pieces(s.cols, passes_of(work)->y_cols), (uint32_t)slices},
-        .threads = {work->spec->threads},
-        IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->buffers[TMP]),
-                      IRON_GPU_BUFFER(work->buffers[PARTIALS]), IRON_GPU_VALUE(s),
-                      IRON_GPU_VALUE(first))};
+/* The span's partial answers, in so many lines from line `first` on: by the single pass, or tmp of
+ * its rows and a slice of them for each line. */
+static iron_status run_lines(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
+                             uint32_t first, uint64_t lines, iron__gpu_queue *queue,
+                             iron_error *err) {
+    const two_passes *two = passes_of(work);
+    uint32_t width = two ? 0 : width_of(&work->c);
 
+    if (!two)
+        return IRON_KIT_LAUNCH(queue, err, work->kernels[TMP_KERNEL], lines,
+                               shape_of(&work->c)->threads, IRON_GPU_BUFFER(data->inputs[0]),
+                               IRON_GPU_BUFFER(data->inputs[1]),
+                               IRON_GPU_BUFFER(work->buffers[PARTIALS]), IRON_GPU_VALUE(s),
+                               IRON_GPU_VALUE(first), IRON_GPU_VALUE(width));
     if (s.count > 0)
         IRON_TRY(run_tmp(work, data->inputs[0], data->inputs[1], s, queue, err));
-    return iron__gpu_run(queue, &l, err);
+    return iron__gpu_run(
+        queue,
+        &(const iron__gpu_launch){
+            .kernel = work->kernels[Y_KERNEL],
+            .groups = {(uint32_t)iron__kit_pieces(s.cols, two->y_cols), (uint32_t)lines},
+            .threads = {work->spec->threads},
+            IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(work->buffers[TMP]),
+                          IRON_GPU_BUFFER(work->buffers[PARTIALS]), IRON_GPU_VALUE(s),
+                          IRON_GPU_VALUE(first))},
+        err);
 }
 
-/* The same by the single pass. */
-static iron_status run_pass(iron__gpu_work *work, const iron__gpu_data *data, atax_span s,
-                            uint32_t first, uint64_t groups, iron__gpu_queue *queue,
-                            iron_error *err) {
-    pass_shape shape = shape_of(&work->c);
-
-    return IRON_KIT_LAUNCH(queue, err, work->kernels[TMP_KERNEL], groups, shape.threads,
-                           IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->inputs[1]),
-                           IRON_GPU_BUFFER(work->buffers[PARTIALS]), IRON_GPU_VALUE(s),
-                           IRON_GPU_VALUE(first), IRON_GPU_VALUE(shape.width));
-}
-
-/* Partial answers by slices or by the single pass, then their sum. */
+/* Partial answers, then their sum. */
 static iron_status run_single(iron__gpu_work *work, const iron__gpu_data *data,
                               iron__gpu_queue *queue, iron_error *err) {
     uint64_t lines = work->params[RUN_PARTIALS];
 
-    IRON_TRY((passes_of(work) ? run_slices : run_pass)(work, data, whole_span(work), 0, lines,
-                                                       queue, err));
+    IRON_TRY(run_lines(work, data, whole_span(work), 0, lines, queue, err));
     return sum_partials(work, data, lines, queue, err);
 }
 
@@ -449,8 +399,8 @@ static iron_status run_single_part(iron__gpu_work *work, const iron__gpu_data *d
     uint64_t lines = work->params[PART_PARTIALS];
 
     work->params[PARTS] = part.total;
-    return (passes_of(work) ? run_slices : run_pass)(
-        work, data, part_span(work, part), (uint32_t)(part.index * lines), lines, queue, err);
+    return run_lines(work, data, part_span(work, part), (uint32_t)(part.index * lines), lines,
+                     queue, err);
 }
 
 static iron_status run_graph(iron__gpu_work *work, const iron__gpu_data *data,
@@ -461,26 +411,21 @@ static iron_status run_graph(iron__gpu_work *work, const iron__gpu_data *data,
 static iron_status run_together(iron__gpu_work *work, const iron__gpu_data *data,
                                 iron__gpu_queue *queue, iron_error *err) {
     atax_span s = whole_span(work);
-    pass_shape shape = shape_of(&work->c);
+    uint32_t width = width_of(&work->c);
     const iron__gpu_launch l = {
         .kernel = work->kernels[TOGETHER_KERNEL],
         .groups = {(uint32_t)work->params[RUN_PARTIALS]},
-        .threads = {shape.threads},
+        .threads = {shape_of(&work->c)->threads},
         .flags = IRON_GPU_LAUNCH_COOPERATIVE,
         IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->inputs[1]),
                       IRON_GPU_BUFFER(work->buffers[PARTIALS]), IRON_GPU_BUFFER(data->output),
                       IRON_GPU_BUFFER(work->buffers[BARRIER]), IRON_GPU_VALUE(s),
-                      IRON_GPU_VALUE(shape.width))};
+                      IRON_GPU_VALUE(width))};
 
     return iron__gpu_run(queue, &l, err);
 }
 
-/* How the champion computes a case: with the kernels of the rows graph or one-launch, or in a ring.
- * It is in params[WAY]; the parameters of a ring are in the others. */
-enum { BY_GRAPH, BY_ONE_LAUNCH, BY_RING };
-enum { RING_GROUPS, RING_LOCAL, RING_TILE, WAY };
-
-/* A launch of a kernel in ring.cu. */
+/* A launch of a kernel in ring.cu: own of a work. */
 typedef struct ring_plan {
     char kernel[24]; /* without the element type: "atax_team_12x2" */
     uint32_t groups, threads;
@@ -494,19 +439,17 @@ typedef struct ring_shape {
 } ring_shape;
 
 #define SHAPE(values, sure, rows) {values, sure, rows},
-static const ring_shape warp_shapes_f32[] = {ATAX_WARP_SHAPES_F32(SHAPE)};
-static const ring_shape warp_shapes_f64[] = {ATAX_WARP_SHAPES_F64(SHAPE)};
-static const ring_shape team_shapes_f32[] = {ATAX_TEAM_SHAPES_F32(SHAPE)};
-static const ring_shape team_shapes_f64[] = {ATAX_TEAM_SHAPES_F64(SHAPE)};
+/* Of f32 and of f64; zeros follow the last. */
+static const ring_shape warp_shapes[2][8] = {{ATAX_WARP_SHAPES_F32(SHAPE)},
+                                             {ATAX_WARP_SHAPES_F64(SHAPE)}};
+static const ring_shape team_shapes[2][15] = {{ATAX_TEAM_SHAPES_F32(SHAPE)},
+                                              {ATAX_TEAM_SHAPES_F64(SHAPE)}};
 #undef SHAPE
 
-typedef struct thread_shape {
-    uint32_t cols, warps_f32, warps_f64;
-    bool is_exact;
-} thread_shape;
-
-static const thread_shape thread_shapes[] = {
-#define SHAPE(cols, warps_f32, warps_f64, is_exact) {cols, warps_f32, warps_f64, is_exact},
+static const struct {
+    uint32_t cols, warps[2]; /* warps of f32 and of f64 */
+} thread_shapes[] = {
+#define SHAPE(cols, warps_f32, warps_f64, is_exact) {cols, {warps_f32, warps_f64}},
     ATAX_THREAD_SHAPES(SHAPE)
 #undef SHAPE
 };
@@ -530,36 +473,29 @@ static uint32_t slot_bytes_for(uint64_t bytes) {
     return (uint32_t)iron__kit_pieces(bytes + VECTOR_BYTES, 128) * 128;
 }
 
-static const ring_shape *shape_for(const ring_shape *shapes, size_t count, uint64_t values,
-                                   uint32_t rows) {
-    for (size_t k = 0; k < count; k++)
-        if (values <= shapes[k].values && values > shapes[k].sure &&
-            (rows == 0 || rows == shapes[k].rows))
-            return &shapes[k];
+static const ring_shape *shape_for(const ring_shape *s, uint64_t values, uint32_t rows) {
+    for (; s->values > 0; s++)
+        if (values <= s->values && values > s->sure && (rows == 0 || rows == s->rows))
+            return s;
     return NULL;
 }
 
 /* Tiles for groups that process `step` rows at a time and need end_bytes in the end. */
 static bool plan_tiles(const iron__gpu_info *info, const iron__case *c, uint32_t step,
                        size_t end_bytes, ring_plan *p) {
-    uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
-    uint64_t steps = TILE_BYTES / (step * row_bytes), each = iron__kit_pieces(c->rows, info->units);
-    uint32_t slots;
+    uint64_t row_bytes = row_bytes_of(c), each = iron__kit_pieces(c->rows, info->units);
+    uint64_t steps = iron__min(TILE_BYTES / (step * row_bytes), iron__kit_pieces(each, step));
+    uint64_t slots;
 
-    if (steps > iron__kit_pieces(each, step))
-        steps = iron__kit_pieces(each, step);
-    p->s.tile_rows = step * (uint32_t)(steps > 0 ? steps : 1);
+    p->s.tile_rows = step * (uint32_t)iron__max(steps, 1);
     p->s.slot_bytes = slot_bytes_for(p->s.tile_rows * row_bytes);
-    slots = (uint32_t)(info->local_bytes_max / (p->s.slot_bytes + 16));
-    if (slots > 2 + AHEAD_BYTES / p->s.slot_bytes)
-        slots = 2 + AHEAD_BYTES / p->s.slot_bytes;
-    p->s.slots = slots < SLOTS_MAX ? slots : SLOTS_MAX;
+    slots = iron__min((uint32_t)(info->local_bytes_max / (p->s.slot_bytes + 16)),
+                      2 + AHEAD_BYTES / p->s.slot_bytes);
+    p->s.slots = (uint32_t)iron__min(slots, SLOTS_MAX);
     p->s.members = 1;
-    each = iron__kit_pieces(c->rows, p->s.tile_rows);
-    p->groups = each < info->units ? (uint32_t)each : info->units;
+    p->groups = (uint32_t)iron__min(iron__kit_pieces(c->rows, p->s.tile_rows), info->units);
     p->partials = p->groups * padded_cols(c);
-    p->local_bytes = (size_t)p->s.slots * (p->s.slot_bytes + 16);
-    p->local_bytes = p->local_bytes > end_bytes ? p->local_bytes : end_bytes;
+    p->local_bytes = (size_t)iron__max((size_t)p->s.slots * (p->s.slot_bytes + 16), end_bytes);
     return slots >= 2 && end_bytes <= info->local_bytes_max;
 }
 
@@ -567,14 +503,14 @@ static bool plan_threads(const iron__gpu_info *info, const iron__case *c, ring_p
     size_t element_bytes = iron__element_bytes(c->element);
 
     for (size_t k = 0; k < IRON_KIT_COUNT(thread_shapes); k++) {
-        const thread_shape *t = &thread_shapes[k];
-        uint32_t warps = element_bytes == 4 ? t->warps_f32 : t->warps_f64;
-        uint32_t rows = ATAX_THREAD_ROWS(t->cols * (uint32_t)element_bytes, warps);
+        uint32_t cols = thread_shapes[k].cols;
+        uint32_t warps = thread_shapes[k].warps[c->element == IRON_F64];
+        uint32_t rows = ATAX_THREAD_ROWS(cols * (uint32_t)element_bytes, warps);
 
-        if (c->cols > t->cols)
+        if (c->cols > cols)
             continue;
         p->threads = 32 * (warps + 1);
-        snprintf(p->kernel, sizeof p->kernel, "atax_thread_%u", t->cols);
+        snprintf(p->kernel, sizeof p->kernel, "atax_thread_%u", cols);
         return plan_tiles(
             info, c, 32 * warps * rows,
             (size_t)(32 * c->cols * warps * element_bytes + UINT64_C(16) * p->threads), p);
@@ -583,12 +519,8 @@ static bool plan_threads(const iron__gpu_info *info, const iron__case *c, ring_p
 }
 
 static bool plan_warps(const iron__gpu_info *info, const iron__case *c, ring_plan *p) {
-    bool is_f32 = c->element == IRON_F32;
-    uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
     const ring_shape *shape =
-        shape_for(is_f32 ? warp_shapes_f32 : warp_shapes_f64,
-                  is_f32 ? IRON_KIT_COUNT(warp_shapes_f32) : IRON_KIT_COUNT(warp_shapes_f64),
-                  iron__kit_pieces(c->cols, 32), 0);
+        shape_for(warp_shapes[c->element == IRON_F64], iron__kit_pieces(c->cols, 32), 0);
     uint32_t warps = ATAX_RING_THREADS / 32 - 1;
 
     if (!shape)
@@ -596,18 +528,16 @@ static bool plan_warps(const iron__gpu_info *info, const iron__case *c, ring_pla
     p->threads = ATAX_RING_THREADS;
     snprintf(p->kernel, sizeof p->kernel, "atax_warp_%u", shape->values);
     return plan_tiles(info, c, warps * shape->rows,
-                      (size_t)(warps * row_bytes + UINT64_C(16) * ATAX_RING_THREADS), p);
+                      (size_t)(warps * row_bytes_of(c) + UINT64_C(16) * ATAX_RING_THREADS), p);
 }
 
 /* A team with so many members; returns what a row costs it, or 0 if it cannot hold one. */
 static double plan_members(const iron__gpu_info *info, const iron__case *c, uint32_t members,
                            ring_plan *p) {
-    bool is_f32 = c->element == IRON_F32;
-    const ring_shape *shapes = is_f32 ? team_shapes_f32 : team_shapes_f64, *shape = NULL;
-    size_t count = is_f32 ? IRON_KIT_COUNT(team_shapes_f32) : IRON_KIT_COUNT(team_shapes_f64);
+    const ring_shape *shape = NULL;
     size_t element_bytes = iron__element_bytes(c->element), own;
     uint64_t width = iron__kit_pieces(c->cols, members), slice = width * element_bytes, fits;
-    uint64_t teams = info->units / members < c->rows ? info->units / members : c->rows;
+    uint64_t teams = iron__min(info->units / members, c->rows);
     uint32_t lag = 1;
     double turn;
 
@@ -615,7 +545,8 @@ static double plan_members(const iron__gpu_info *info, const iron__case *c, uint
         return 0;
     for (uint32_t rows = members > 1 ? 1 : 8; rows > 0 && !shape; rows /= 2)
         if (rows == 1 || rows * slice <= TURN_ROWS_BYTES)
-            shape = shape_for(shapes, count, iron__kit_pieces(width, ATAX_TEAM_THREADS), rows);
+            shape = shape_for(team_shapes[c->element == IRON_F64],
+                              iron__kit_pieces(width, ATAX_TEAM_THREADS), rows);
     if (!shape)
         return 0;
     p->s.slot_bytes = shape->rows * slot_bytes_for(slice);
@@ -625,9 +556,9 @@ static double plan_members(const iron__gpu_info *info, const iron__case *c, uint
         lag = 2;
     if (fits < lag + 2)
         return 0;
-    fits = fits < SLOTS_MAX ? fits : SLOTS_MAX;
-    p->s.slots = lag + 1 + (uint32_t)iron__kit_pieces(AHEAD_BYTES, p->s.slot_bytes);
-    p->s.slots = fits < p->s.slots ? (uint32_t)fits : p->s.slots;
+    fits = iron__min(fits, SLOTS_MAX);
+    p->s.slots =
+        (uint32_t)iron__min(fits, lag + 1 + iron__kit_pieces(AHEAD_BYTES, p->s.slot_bytes));
     p->s.lag = lag;
     p->s.members = members;
     p->threads = ATAX_RING_THREADS;
@@ -666,7 +597,7 @@ static ring_plan plan_ring(const iron__gpu_info *info, const iron__case *c) {
 
     if (!(is_thin(c) && plan_threads(info, c, &p)) && !plan_warps(info, c, &p) &&
         !plan_team(info, c, &p)) {
-        size_t rows = c->rows < ATAX_TWICE_ROWS ? (size_t)c->rows : ATAX_TWICE_ROWS;
+        size_t rows = iron__min_size(ATAX_TWICE_ROWS, c->rows);
 
         p.groups = info->units * ATAX_TWICE_GROUPS;
         p.threads = ATAX_RING_THREADS;
@@ -679,73 +610,65 @@ static ring_plan plan_ring(const iron__gpu_info *info, const iron__case *c) {
 }
 
 static int champions_way(const iron__gpu_info *info, const iron__case *c) {
-    pass_shape held = shape_of(c);
-    uint64_t row_bytes = c->cols * iron__element_bytes(c->element);
-
     if (info->version < RING_VERSION || !info->can_cooperate)
         return BY_GRAPH;
-    if (!held.is_held || is_thin(c))
+    if (!shape_of(c)->is_held || is_thin(c))
         return BY_RING;
-    if (c->rows * row_bytes <= SMALL_BYTES)
+    if (c->rows * row_bytes_of(c) <= SMALL_BYTES)
         return BY_ONE_LAUNCH;
-    return held.is_by_element || row_bytes <= RING_ROW_BYTES ? BY_RING : BY_GRAPH;
+    return is_by_element(c) || row_bytes_of(c) <= RING_ROW_BYTES ? BY_RING : BY_GRAPH;
 }
 
 static iron_status set_up_ring(iron__gpu_work *work, iron_error *err) {
-    const ring_plan plan = plan_ring(&work->device->info, &work->c), *p = &plan;
-    size_t element_bytes = iron__element_bytes(work->c.element);
-    size_t words = sizeof(k_u32) * ATAX_BARRIER_WORDS + (size_t)16 * ATAX_PACKETS * p->groups;
-    char name[96];
+    size_t words;
+    ring_plan *p;
 
-    work->params[RING_GROUPS] = (uint64_t)p->groups << 32 | p->threads;
-    work->params[RING_LOCAL] =
-        (uint64_t)p->local_bytes << 32 | (uint64_t)p->s.members << 16 | p->s.lag;
-    work->params[RING_TILE] = (uint64_t)p->s.tile_rows << 32 | p->s.slot_bytes;
-    work->params[WAY] = (uint64_t)p->s.slots << 32 | BY_RING;
-    snprintf(name, sizeof name, "%s_%s", p->kernel, iron__element_name(work->c.element));
-    IRON_TRY(
-        iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[TMP_KERNEL], err));
-    IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE,
-                                     (size_t)p->partials * element_bytes, &work->buffers[PARTIALS],
-                                     err));
-    IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE, words,
-                                     &work->buffers[BARRIER], err));
+    IRON_TRY(IRON_ALLOCATE(&p, iron__allocator_default(), 1, "a plan", err));
+    work->own = p;
+    *p = plan_ring(&work->device->info, &work->c);
+    words = sizeof(k_u32) * ATAX_BARRIER_WORDS + (size_t)16 * ATAX_PACKETS * p->groups;
+    IRON_TRY(iron__kit_find(work, TMP_KERNEL, p->kernel, true, err));
+    IRON_TRY(iron__kit_allocate(work, PARTIALS, p->partials * iron__element_bytes(work->c.element),
+                                err));
+    IRON_TRY(iron__kit_allocate(work, BARRIER, words, err));
     return iron__gpu_clear_now(work->buffers[BARRIER], words, err);
 }
 
 static iron_status set_up_champion(iron__gpu_work *work, iron_error *err) {
-    int way = champions_way(&work->device->info, &work->c);
-
-    if (way == BY_RING)
+    work->params[WAY] = (uint64_t)champions_way(&work->device->info, &work->c);
+    if (work->params[WAY] == BY_RING)
         return set_up_ring(work, err);
-    work->params[WAY] = (uint64_t)way;
-    if (way == BY_GRAPH)
+    if (work->params[WAY] == BY_GRAPH)
         return set_up_single(work, err);
-    IRON_TRY(iron__gpu_buffer_create(work->device, IRON_GPU_MEMORY_DEVICE, BARRIER_BYTES,
-                                     &work->buffers[BARRIER], err));
+    IRON_TRY(iron__kit_allocate(work, BARRIER, BARRIER_BYTES, err));
     return set_up_together(work, err);
+}
+
+/* The maximum: the number of partial answers depends on the device. A group of the champion leaves
+ * no more than the part of a row that it holds; two reads need less. */
+static uint64_t device_bytes(const iron__contender *row, const iron__case *c) {
+    uint64_t partials = iron__min(c->rows, PARTIALS_MAX) * row_bytes_of(c);
+    uint64_t bytes = iron__kit_device_bytes(row, c);
+
+    if (row->gpu->set_up == set_up_champion || row->gpu->set_up == set_up_ring)
+        partials = iron__min(partials, PARTIALS_MAX * CHAMPION_SLICE);
+    if (row->gpu->scratch & IRON_BIT(PARTIALS))
+        bytes += partials;
+    return row->gpu->set_up == set_up_constant ? bytes + ATAX_BLOCK : bytes;
 }
 
 static iron_status run_ring(iron__gpu_work *work, const iron__gpu_data *data,
                             iron__gpu_queue *queue, iron_error *err) {
-    const uint64_t *q = work->params;
-    atax_ring s = {.rows = work->c.rows,
-                   .cols = work->c.cols,
-                   .members = (uint32_t)q[RING_LOCAL] >> 16,
-                   .lag = (uint32_t)q[RING_LOCAL] & 0xFFFF,
-                   .tile_rows = (uint32_t)(q[RING_TILE] >> 32),
-                   .slot_bytes = (uint32_t)q[RING_TILE],
-                   .slots = (uint32_t)(q[WAY] >> 32)};
-    uint32_t groups = (uint32_t)(q[RING_GROUPS] >> 32);
+    const ring_plan *p = work->own;
     const iron__gpu_launch l = {
         .kernel = work->kernels[TMP_KERNEL],
-        .groups = {groups},
-        .threads = {(uint32_t)q[RING_GROUPS]},
-        .flags = groups > 1 ? IRON_GPU_LAUNCH_COOPERATIVE : 0,
-        .local_bytes = (size_t)(q[RING_LOCAL] >> 32),
+        .groups = {p->groups},
+        .threads = {p->threads},
+        .flags = p->groups > 1 ? IRON_GPU_LAUNCH_COOPERATIVE : 0,
+        .local_bytes = p->local_bytes,
         IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->inputs[1]),
                       IRON_GPU_BUFFER(data->output), IRON_GPU_BUFFER(work->buffers[PARTIALS]),
-                      IRON_GPU_BUFFER(work->buffers[BARRIER]), IRON_GPU_VALUE(s))};
+                      IRON_GPU_BUFFER(work->buffers[BARRIER]), IRON_GPU_VALUE(p->s))};
 
     return iron__gpu_run(queue, &l, err);
 }
@@ -788,7 +711,7 @@ const iron__contender iron__atax_gpu_rows[IRON_ATAX_GPU_ROWS] = {
     {"transposed", "A x reads a transposed copy made beforehand: coalesced reads", "naive",
      IRON_ON_GPU,
      ONE_EACH(SCRATCH_TMP, .kernels = {"atax_transposed_tmp", "atax_naive_y", "atax_transpose"},
-              .buffer_bytes = copy_bytes, .derive = make_copy, .run = run_transposed)},
+              .buffer_bytes = copy_bytes, .derive = make_copy, .run = run_two_passes)},
     {"tiled", "both products through 32 x 32 tiles in local memory, loaded along rows", "naive",
      IRON_ON_GPU,
      TWO_PASSES(ATAX_TILE_THREADS, ATAX_TILE, ATAX_TILE, SCRATCH_TMP,

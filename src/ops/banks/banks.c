@@ -131,7 +131,7 @@ const iron__op iron__op_banks = {
             "unused after 32: padding, which is simpler. transpose_raw in "
             "src/ops/transpose/transpose.cu "
             "swizzles 16 bytes at a time, which cp.async has put where a multiple of 16 is.",
-    IRON_LINE_OP(IRON_U32),
+    IRON_LINE_OP(IRON_U32, iron__line_check),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "stride",
                .about = "distance in words between the accesses of neighbouring threads",
@@ -147,6 +147,5 @@ const iron__op iron__op_banks = {
     .bytes_each = 2 * sizeof(uint32_t),
     .operations_each = 2 * BANKS_ROUNDS, /* a multiplication and an addition in each round */
     .rows_max = UINT64_C(1) << 38,
-    .check = iron__line_check,
     .output = "out",
 };

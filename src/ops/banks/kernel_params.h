@@ -33,10 +33,6 @@
 #ifndef IRON_OPS_BANKS_KERNEL_PARAMS_H
 #define IRON_OPS_BANKS_KERNEL_PARAMS_H
 
-#ifndef IRON_GPU_KERNEL_WORDS_H /* OpenCL's text contains it already and has no includes */
-#include "gpu/kernel_words.h"
-#endif
-
 #define BANKS_TILE    2048 /* words of a tile */
 #define BANKS_THREADS 256  /* threads that share one */
 #define BANKS_ROUNDS  64   /* over a tile, so that local memory dominates */

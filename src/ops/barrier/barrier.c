@@ -14,6 +14,7 @@
  * the contender is created, and each launch leaves it ready for the next.
  */
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/barrier/kernel_params.h"
 #include "ops/data.h"
 #include "ops/kit.h"
@@ -22,7 +23,6 @@
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 
 /* The words of the axis `reach`, by index. */
 enum { REACH_BLOCK, REACH_GRID };
@@ -46,15 +46,6 @@ static uint32_t make_element(const iron__op_problem *p, size_t index, uint64_t b
     return 1 + iron__data_below(bits, LIMIT - 1);
 }
 
-/* A plain loop, which compilers vectorize. */
-static uint32_t sum_segment(const uint32_t *line, size_t count) {
-    uint32_t sum = 0;
-
-    for (size_t k = 0; k < count; k++)
-        sum += line[k];
-    return sum;
-}
-
 /* The sums of a line: of its segments, or of all. */
 typedef struct summing {
     const uint32_t *line;
@@ -66,9 +57,14 @@ typedef struct summing {
 static void add_segments(void *context, size_t begin, size_t end) {
     const summing *s = context;
 
-    for (size_t k = begin; k < end; k += BARRIER_SEGMENT)
-        s->sums[k / BARRIER_SEGMENT] =
-            sum_segment(s->line + k, end - k < BARRIER_SEGMENT ? end - k : BARRIER_SEGMENT);
+    for (size_t k = begin; k < end; k += BARRIER_SEGMENT) {
+        size_t count = iron__min_size(BARRIER_SEGMENT, end - k);
+        uint32_t sum = 0;
+
+        for (size_t j = 0; j < count; j++) /* a plain loop, which compilers vectorize */
+            sum += s->line[k + j];
+        s->sums[k / BARRIER_SEGMENT] = sum;
+    }
 }
 
 static void add_piece(void *context, size_t begin, size_t end) {
@@ -80,20 +76,13 @@ static void add_piece(void *context, size_t begin, size_t end) {
     atomic_fetch_add_explicit(&s->total, sum, memory_order_relaxed);
 }
 
-/* The answer, on all threads of the pool, or without one on this thread. */
+/* The answer. */
 static void add_all(const iron__op_problem *p, iron__thread_pool *pool, void *output) {
-    iron__data_piece piece = is_grid_case(&p->c) ? add_piece : add_segments;
     summing s = {.line = p->inputs[0].data, .sums = output};
-    size_t rows = (size_t)p->c.rows;
-    uint64_t total;
 
-    if (pool)
-        iron__data_pieces(pool, rows, piece, &s);
-    else
-        piece(&s, 0, rows);
-    total = s.total;
+    iron__data_pieces(pool, (size_t)p->c.rows, is_grid_case(&p->c) ? add_piece : add_segments, &s);
     if (is_grid_case(&p->c))
-        memcpy(output, &total, sizeof total);
+        *(uint64_t *)output = s.total;
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
@@ -109,10 +98,9 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
     size_t count = (size_t)segments_of(&problem->c), first;
 
     if (is_grid_case(&problem->c)) {
-        uint64_t total, right;
+        uint64_t total = *(const uint64_t *)output;
+        uint64_t right = *(const uint64_t *)problem->reference.data;
 
-        memcpy(&total, output, sizeof total);
-        memcpy(&right, problem->reference.data, sizeof right);
         if (total != right)
             snprintf(text, size, "the sum is %" PRIu64 ", should be %" PRIu64, total, right);
         return total == right;
@@ -126,7 +114,7 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
 }
 
 static void run_sums(const iron__cpu_work *work) {
-    add_all(work->problem, work->row->is_single ? NULL : work->pool, work->output);
+    add_all(work->problem, work->pool, work->output);
 }
 
 IRON_KIT_IMAGE(barrier)
@@ -137,14 +125,9 @@ enum { PARTIALS = 0, ARRIVED = 1 };
 /* params[] of a work with reach=grid: the number of groups, and the loads per thread. */
 enum { GROUPS = 0, SHARE = 1 };
 
-static bool is_block(const iron__contender *row, const iron__case *c) {
-    (void)row;
-    return !is_grid_case(c);
-}
-
-static bool is_grid(const iron__contender *row, const iron__case *c) {
-    (void)row;
-    return is_grid_case(c);
+/* Rows for reach=block have blocks. */
+static bool suits_reach(const iron__contender *row, const iron__case *c) {
+    return is_grid_case(c) == (row->gpu->block == 0);
 }
 
 static iron_status suits_grid_sync(const iron__gpu_device *device, const iron__case *c,
@@ -164,44 +147,22 @@ static uint64_t counter_bytes(const iron__case *c, size_t index) {
     return index == ARRIVED ? sizeof(uint32_t) : partials_bytes(c, index);
 }
 
-/* Divides the line among at most `most` groups. */
-static void divide(iron__gpu_work *work, uint64_t most) {
-    uint64_t pieces = iron__kit_pieces(work->c.rows / 4, BARRIER_THREADS);
-    uint64_t share = iron__kit_pieces(pieces, most);
-
-    work->params[SHARE] = share > 0 ? share : 1;
-    work->params[GROUPS] = pieces > 0 ? iron__kit_pieces(pieces, work->params[SHARE]) : 1;
-}
-
-static uint64_t most_groups(const iron__gpu_work *work) {
-    return iron__kit_groups(work, BARRIER_PARTIALS, BARRIER_GROUPS);
-}
-
+/* Divides the line among the groups; if they all wait, no more than run at the same time. */
 static iron_status set_up_groups(iron__gpu_work *work, iron_error *err) {
-    (void)err;
-    divide(work, most_groups(work));
-    return IRON_OK;
-}
+    uint64_t pieces = iron__kit_pieces(work->c.rows / 4, BARRIER_THREADS);
+    uint64_t most = iron__kit_groups(work, BARRIER_PARTIALS, BARRIER_GROUPS);
+    iron__gpu_resources facts = {.groups = 0};
 
-static iron_status clear_arrivals(iron__gpu_work *work, iron_error *err) {
-    return iron__gpu_clear_now(work->buffers[ARRIVED], sizeof(uint32_t), err);
-}
-
-static iron_status set_up_counter(iron__gpu_work *work, iron_error *err) {
-    IRON_TRY(set_up_groups(work, err));
-    return clear_arrivals(work, err);
-}
-
-/* At most as many groups as run at the same time. */
-static iron_status set_up_grid_sync(iron__gpu_work *work, iron_error *err) {
-    iron__gpu_resources facts;
-    uint64_t most = most_groups(work), fit;
-
-    IRON_TRY(iron__gpu_kernel_resources(work->device, work->kernels[0], BARRIER_THREADS, 0, &facts,
-                                        err));
-    fit = (uint64_t)facts.groups * work->device->info.units;
-    divide(work, fit > 0 && fit < most ? fit : most);
-    return clear_arrivals(work, err);
+    if (work->spec->suits == suits_grid_sync)
+        IRON_TRY(iron__gpu_kernel_resources(work->device, work->kernels[0], BARRIER_THREADS, 0,
+                                            &facts, err));
+    if (facts.groups > 0 && work->device->info.units > 0)
+        most = iron__min(most, (uint64_t)facts.groups * work->device->info.units);
+    work->params[SHARE] = iron__max(iron__kit_pieces(pieces, most), 1);
+    work->params[GROUPS] = iron__max(iron__kit_pieces(pieces, work->params[SHARE]), 1);
+    return work->buffers[ARRIVED]
+               ? iron__gpu_clear_now(work->buffers[ARRIVED], sizeof(uint32_t), err)
+               : IRON_OK;
 }
 
 /* The whole line, into partial sums or one word. */
@@ -248,12 +209,12 @@ static iron_status run_atomic(iron__gpu_work *work, const iron__gpu_data *data,
 }
 
 #define BLOCK(kernel, per_group)                                                                   \
-    .suits = is_block, .gpu = IRON_KIT(.threads = BARRIER_THREADS, .kernels = {kernel},            \
-                                       .block = (per_group), .run = iron__kit_run)
+    .suits = suits_reach, .gpu = IRON_KIT(.threads = BARRIER_THREADS, .kernels = {kernel},         \
+                                          .block = (per_group), .run = iron__kit_run)
 /* The counter is no scratch: a launch that leaves a wrong count must be detected. */
-#define GRID(set, function, ...)                                                                   \
-    .suits = is_grid,                                                                              \
-    .gpu = IRON_KIT(.threads = BARRIER_THREADS, .set_up = (set), .run = (function), __VA_ARGS__)
+#define GRID(function, ...)                                                                        \
+    .suits = suits_reach, .gpu = IRON_KIT(.threads = BARRIER_THREADS, .set_up = set_up_groups,     \
+                                          .run = (function), __VA_ARGS__)
 #define SUMS(bytes) .buffer_bytes = (bytes), .scratch = IRON_BIT(PARTIALS)
 
 static const iron__contender contenders[] = {
@@ -270,17 +231,16 @@ static const iron__contender contenders[] = {
     {"warp-segment", "one warp per segment, eight loads per thread: no barrier", "shuffle",
      IRON_ON_GPU, BLOCK("barrier_warp_segment", BARRIER_THREADS / 32 * BARRIER_SEGMENT)},
     {"two-launches", "one sum per group; a second launch adds them", NULL, IRON_ON_GPU,
-     GRID(set_up_groups, run_two_launches, SUMS(partials_bytes),
+     GRID(run_two_launches, SUMS(partials_bytes),
           .kernels = {"barrier_partials", "barrier_total"})},
     {"last-block", "one launch: the last group to arrive adds all sums", "two-launches",
-     IRON_ON_GPU,
-     GRID(set_up_counter, run_counted, SUMS(counter_bytes), .kernels = {"barrier_last_block"})},
+     IRON_ON_GPU, GRID(run_counted, SUMS(counter_bytes), .kernels = {"barrier_last_block"})},
     {"grid-sync", "one cooperative launch: all groups wait for each other, the first adds all sums",
      "two-launches", IRON_ON_CUDA,
-     GRID(set_up_grid_sync, run_counted, SUMS(counter_bytes), .kernels = {"barrier_grid_sync"},
+     GRID(run_counted, SUMS(counter_bytes), .kernels = {"barrier_grid_sync"},
           .suits = suits_grid_sync)},
     {"atomic", "every group adds to one word, which is cleared first", "two-launches", IRON_ON_GPU,
-     GRID(set_up_groups, run_atomic, .kernels = {"barrier_atomic"})},
+     GRID(run_atomic, .kernels = {"barrier_atomic"})},
 };
 
 static uint64_t useful_bytes(const iron__case *c) {
@@ -329,7 +289,7 @@ const iron__op iron__op_barrier = {
             "src/ops/tokens/champion.k adds each group's sums by atomics; atax_sum in "
             "src/ops/atax/atax_real.k is a second launch. No kernel lets its last group finish: "
             "atomics add the sums, and no group needs to read the total.",
-    IRON_LINE_OP(IRON_U32),
+    IRON_LINE_OP(IRON_U32, check),
     .bound = IRON_BOUND_READ,
     IRON_AXES({.name = "reach",
                .about = "what is summed: each 1024 elements (block), or all elements (grid)",
@@ -344,5 +304,4 @@ const iron__op iron__op_barrier = {
     .useful_bytes = useful_bytes, /* and the sums */
     .operations_each = 1,
     .rows_max = UINT64_C(1) << 38,
-    .check = check,
 };

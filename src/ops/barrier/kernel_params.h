@@ -6,10 +6,6 @@
 #ifndef IRON_OPS_BARRIER_KERNEL_PARAMS_H
 #define IRON_OPS_BARRIER_KERNEL_PARAMS_H
 
-#ifndef IRON_GPU_KERNEL_WORDS_H /* OpenCL's text contains it already and has no includes */
-#include "gpu/kernel_words.h"
-#endif
-
 /* Elements per sum for reach=block. A group loads them with one 16-byte load per thread, so that
  * adding is as large a part of the work as possible. */
 #define BARRIER_SEGMENT 1024

@@ -186,7 +186,7 @@ const iron__op iron__op_divergence = {
         "and what does not fill 16 bytes is processed at the edges, once per batch. The single "
         "pass in src/ops/atax/atax_real.k chooses between aligned and unaligned rows at compile "
         "time, not per element. No kernel of the engine needs to sort by path.",
-    IRON_LINE_OP(IRON_U32),
+    IRON_LINE_OP(IRON_U32, iron__line_check),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "keys",
                .about = "which elements are odd: every second one, or random ones",
@@ -197,7 +197,6 @@ const iron__op iron__op_divergence = {
     .bytes_each = 2 * sizeof(uint32_t),
     .operations_each = 4 * DIVERGENCE_ROUNDS, /* of one path */
     .rows_max = UINT64_C(1) << 36,
-    .check = iron__line_check,
     .output = "out",
     .expected = expected,
 };

@@ -128,7 +128,7 @@ static void run_separate(const iron__cpu_work *w) {
     for (size_t k = 0; k < steps->count; k++) {
         s.step = steps->steps[k];
         s.to = k + 1 == steps->count ? (float *)w->output : between + k % 2 * w->problem->c.rows;
-        iron__data_run(w, take_step, &s);
+        iron__data_pieces(w->pool, (size_t)w->problem->c.rows, take_step, &s);
         s.t = s.to;
     }
 }
@@ -245,7 +245,7 @@ const iron__op iron__op_fusion = {
     .used = "src/ops/tokens/champion.cu reduces a batch and applies it to the nodes in one launch; "
             "the atax_single_... kernels in src/ops/atax/atax_real.k compute both products while a "
             "row is in registers, so A x is never an array between two kernels.",
-    IRON_LINE_OP(IRON_F32),
+    IRON_LINE_OP(IRON_F32, iron__line_check),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "chain",
                .about = "short: d = (a + b) s; long: six steps, d = clamp(((a + b) s + b) a) - b",
@@ -256,7 +256,6 @@ const iron__op iron__op_fusion = {
     .bytes_each = 3 * sizeof(float),
     .operations = operations,
     .rows_max = UINT64_C(1) << 36,
-    .check = iron__line_check,
     .output = "d",
     .expected = expected,
 };

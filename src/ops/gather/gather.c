@@ -14,6 +14,7 @@
  * created from the table's buffer when the table has arrived there.
  */
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/gather/kernel_params.h"
 #include "ops/kit.h"
@@ -31,14 +32,12 @@ typedef enum index_order {
 
 /* The size of a one-dimensional texture that every card supports. */
 #define TABLE_MAX (UINT64_C(1) << 27)
-/* The sorted order is generated in blocks of this size; each block has its part of the table. */
+/* The sorted order is made in blocks of this size; each block has its part of the table. */
 #define SORT_BLOCK ((size_t)64)
 
 static index_order order_of(const iron__case *c) { return (index_order)(int)c->at[0]; }
 
-static uint64_t table_words(const iron__case *c) {
-    return c->rows < TABLE_MAX ? c->rows : TABLE_MAX;
-}
+static uint64_t table_words(const iron__case *c) { return iron__min(c->rows, TABLE_MAX); }
 
 /* Each step is invertible, so words at different places differ. */
 static uint32_t make_word(const iron__op_problem *p, size_t place, uint64_t bits) {
@@ -65,23 +64,18 @@ static uint32_t make_index(const iron__op_problem *p, size_t i, uint64_t bits) {
     return (uint32_t)low + iron__data_below(bits, (uint32_t)window);
 }
 
-static void sort(uint32_t *values, size_t count) {
-    for (size_t k = 1; k < count; k++) {
-        uint32_t value = values[k];
-        size_t at = k;
-
-        for (; at > 0 && values[at - 1] > value; at--)
-            values[at] = values[at - 1];
-        values[at] = value;
-    }
-}
-
-/* Pieces begin at blocks. */
+/* Each block by insertion. Pieces begin at blocks. */
 static void sort_indices(void *context, size_t begin, size_t end) {
     uint32_t *index = ((const iron__op_problem *)context)->inputs[0].data;
 
-    for (size_t k = begin; k < end; k += SORT_BLOCK)
-        sort(index + k, end - k < SORT_BLOCK ? end - k : SORT_BLOCK);
+    for (size_t k = begin; k < end; k++) {
+        uint32_t value = index[k];
+        size_t at = k;
+
+        for (; at % SORT_BLOCK > 0 && index[at - 1] > value; at--)
+            index[at] = index[at - 1];
+        index[at] = value;
+    }
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
@@ -91,44 +85,43 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return iron__data_input(p, "table", (size_t)table_words(&p->c), make_word, err);
 }
 
+static uint32_t expected(const iron__op_problem *problem, size_t i) {
+    const uint32_t *index = problem->inputs[0].data, *table = problem->inputs[1].data;
+
+    return table[index[i]];
+}
+
+static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
+    size_t rows = (size_t)problem->c.rows, i = iron__data_first_word(problem, output, rows);
+
+    if (i < rows)
+        snprintf(text, size, "out[%zu] is %u, should be table[%u] = %u", i,
+                 ((const uint32_t *)output)[i], ((const uint32_t *)problem->inputs[0].data)[i],
+                 expected(problem, i));
+    return i == rows;
+}
+
 typedef struct arrays {
     const uint32_t *index, *table;
     uint32_t *output;
 } arrays;
 
-static arrays arrays_of(const iron__op_problem *problem, void *output) {
-    return (arrays){problem->inputs[0].data, problem->inputs[1].data, output};
-}
-
-static bool differs(const void *context, size_t i) {
-    const arrays *a = context;
-
-    return a->output[i] != a->table[a->index[i]];
-}
-
-static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
-    arrays a = arrays_of(problem, (void *)(uintptr_t)output);
-    size_t rows = (size_t)problem->c.rows;
-    size_t i = iron__data_first(problem->pool, rows, differs, &a);
-
-    if (i < rows)
-        snprintf(text, size, "out[%zu] is %u, should be table[%u] = %u", i, a.output[i], a.index[i],
-                 a.table[a.index[i]]);
-    return i == rows;
+static arrays arrays_of(const iron__cpu_work *work) {
+    return (arrays){work->problem->inputs[0].data, work->problem->inputs[1].data, work->output};
 }
 
 /* Prefetch distance in elements: a few hundred nanoseconds at one or two nanoseconds each. */
 #define AHEAD ((size_t)64)
 
 static void gather_plain(const iron__cpu_work *work, size_t begin, size_t end) {
-    const arrays a = arrays_of(work->problem, work->output);
+    const arrays a = arrays_of(work);
 
     for (size_t i = begin; i < end; i++)
         a.output[i] = a.table[a.index[i]];
 }
 
 static void gather_ahead(const iron__cpu_work *work, size_t begin, size_t end) {
-    const arrays a = arrays_of(work->problem, work->output);
+    const arrays a = arrays_of(work);
     size_t i = begin;
 
     for (; i + AHEAD < end; i++) {
@@ -153,32 +146,23 @@ typedef struct workspace {
 
 /* One strip per thread, but no more than there are blocks. */
 static size_t count_strips(const iron__op_problem *problem, uint32_t threads) {
-    size_t blocks = (size_t)((problem->c.rows + BLOCK - 1) / BLOCK);
-
-    return blocks < threads ? blocks : threads;
+    return iron__min_size(threads, iron__kit_pieces(problem->c.rows, BLOCK));
 }
 
 static size_t sorted_scratch(const iron__op_problem *problem, uint32_t threads) {
     return count_strips(problem, threads) * sizeof(workspace);
 }
 
-/* The width of the narrowest buckets, as a shift, so that BUCKETS of them cover all indices. */
-static uint32_t find_shift(const uint32_t *index, size_t count, uint32_t *least) {
-    uint32_t low = index[0], high = index[0], shift = 0;
+/* In the narrowest buckets of which BUCKETS cover all indices. */
+static void sort_block(workspace *w, const uint32_t *index, size_t count) {
+    uint32_t least = index[0], most = index[0], shift = 0, start = 0;
 
     for (size_t i = 1; i < count; i++) {
-        low = index[i] < low ? index[i] : low;
-        high = index[i] > high ? index[i] : high;
+        least = index[i] < least ? index[i] : least;
+        most = index[i] > most ? index[i] : most;
     }
-    while ((high - low) >> shift >= BUCKETS)
+    while ((most - least) >> shift >= BUCKETS)
         shift++;
-    *least = low;
-    return shift;
-}
-
-static void sort_block(workspace *w, const uint32_t *index, size_t count) {
-    uint32_t least, shift = find_shift(index, count, &least), start = 0;
-
     memset(w->starts, 0, sizeof w->starts);
     for (size_t i = 0; i < count; i++)
         w->starts[(index[i] - least) >> shift]++;
@@ -194,9 +178,9 @@ static void sort_block(workspace *w, const uint32_t *index, size_t count) {
 
 static void run_strip(void *context, size_t strip) {
     const iron__cpu_work *work = context;
-    const arrays a = arrays_of(work->problem, work->output);
+    const arrays a = arrays_of(work);
     size_t strips = count_strips(work->problem, iron__thread_pool_threads(work->pool));
-    size_t rows = (size_t)work->problem->c.rows, blocks = (rows + BLOCK - 1) / BLOCK;
+    size_t rows = (size_t)work->problem->c.rows, blocks = iron__kit_pieces(rows, BLOCK);
     workspace *w = (workspace *)work->scratch + strip;
 
     for (size_t b = blocks * strip / strips; b < blocks * (strip + 1) / strips; b++) {
@@ -215,28 +199,25 @@ static void run_sorted(const iron__cpu_work *work) {
 
 IRON_KIT_IMAGE(gather)
 
-static uint64_t groups_of(const iron__gpu_work *work) {
-    return iron__kit_pieces(work->c.rows, work->spec->block);
-}
-
 static iron_status run_staged(iron__gpu_work *work, const iron__gpu_data *data,
                               iron__gpu_queue *queue, iron_error *err) {
-    k_u32 words = (k_u32)table_words(&work->c);
-    const iron__gpu_launch l = {.kernel = work->kernels[0],
-                                .groups = {(uint32_t)groups_of(work)},
-                                .threads = {work->spec->threads},
-                                IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]),
-                                              IRON_GPU_BUFFER(data->inputs[1]),
-                                              IRON_GPU_BUFFER(data->output),
-                                              IRON_GPU_VALUE(work->c.rows), IRON_GPU_VALUE(words)),
-                                .local_bytes = work->spec->local_bytes};
+    uint32_t words = (uint32_t)table_words(&work->c);
+    const iron__gpu_launch l = {
+        .kernel = work->kernels[0],
+        .groups = {(uint32_t)iron__kit_pieces(work->c.rows, work->spec->block)},
+        .threads = {work->spec->threads},
+        IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->inputs[1]),
+                      IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(work->c.rows),
+                      IRON_GPU_VALUE(words)),
+        .local_bytes = work->spec->local_bytes};
 
     return iron__gpu_run(queue, &l, err);
 }
 
 static iron_status run_texture(iron__gpu_work *work, const iron__gpu_data *data,
                                iron__gpu_queue *queue, iron_error *err) {
-    return IRON_KIT_LAUNCH(queue, err, work->kernels[0], groups_of(work), work->spec->threads,
+    return IRON_KIT_LAUNCH(queue, err, work->kernels[0],
+                           iron__kit_pieces(work->c.rows, work->spec->block), work->spec->threads,
                            IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_VALUE(work->texture),
                            IRON_GPU_BUFFER(data->output), IRON_GPU_VALUE(work->c.rows));
 }
@@ -307,10 +288,7 @@ static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element
     uint64_t wanted = ((cache_bytes / 3 >> 20) + 1) << 20;
 
     (void)element;
-    *rows = has_gpu              ? GPU_ROWS
-            : wanted < CPU_LEAST ? CPU_LEAST
-            : wanted > CPU_MOST  ? CPU_MOST
-                                 : wanted;
+    *rows = has_gpu ? GPU_ROWS : iron__min(iron__max(wanted, CPU_LEAST), CPU_MOST);
     *cols = 1;
 }
 
@@ -352,7 +330,7 @@ const iron__op iron__op_gather = {
         "memory before it walks through them, and the nearest points of a lattice are read-only "
         "lookups in a table that stays in the L1 cache. src/ops/tokens/champion.k reads in order "
         "and gathers nothing.",
-    IRON_LINE_OP(IRON_U32),
+    IRON_LINE_OP(IRON_U32, check),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "order",
                .about = "the order of the indices",
@@ -364,5 +342,5 @@ const iron__op iron__op_gather = {
     .useful_bytes = useful_bytes,
     .operations_each = 1, /* lookup */
     .rows_max = UINT64_C(1) << 33,
-    .check = check,
+    .expected = expected,
 };

@@ -6,10 +6,6 @@
 #ifndef IRON_OPS_GATHER_KERNEL_PARAMS_H
 #define IRON_OPS_GATHER_KERNEL_PARAMS_H
 
-#ifndef IRON_GPU_KERNEL_WORDS_H /* OpenCL's text contains it already and has no includes */
-#include "gpu/kernel_words.h"
-#endif
-
 #define GATHER_THREADS 256 /* global, read-only, texture, vector: threads per group */
 #define GATHER_QUADS   2   /* vector: 16-byte loads of indices per thread */
 

@@ -40,6 +40,7 @@
 
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
@@ -62,11 +63,10 @@ typedef struct cell {
 } cell;
 
 typedef struct source {
-    const iron__case *c;
+    const iron__op_problem *problem;
     uint32_t bins, one;
     uint64_t base;
     const cell *cells;
-    void *to;
     void (*draw)(const struct source *s, uint64_t first, uint32_t *to, size_t count);
 } source;
 
@@ -135,7 +135,7 @@ static void draw_one(const source *s, uint64_t first, uint32_t *to, size_t count
 
 /* From value to value: one division per value, not per element. */
 static void draw_sorted(const source *s, uint64_t first, uint32_t *to, size_t count) {
-    uint64_t rows = s->c->rows;
+    uint64_t rows = s->problem->c.rows;
 
     for (size_t k = 0; k < count;) {
         uint64_t value = (first + k) * s->bins / rows;
@@ -154,41 +154,30 @@ static void draw_skewed(const source *s, uint64_t first, uint32_t *to, size_t co
             to[k] = s->one;
 }
 
-static void store(const source *s, size_t first, const uint32_t *from, size_t count) {
-    if (s->c->element == IRON_U8)
-        for (size_t k = 0; k < count; k++)
-            ((uint8_t *)s->to)[first + k] = (uint8_t)from[k];
-    else if (s->c->element == IRON_U16)
-        for (size_t k = 0; k < count; k++)
-            ((uint16_t *)s->to)[first + k] = (uint16_t)from[k];
-    else
-        for (size_t k = 0; k < count; k++)
-            ((uint32_t *)s->to)[first + k] = from[k];
-}
-
 static void fill_piece(void *context, size_t begin, size_t end) {
     const source *s = context;
+    const iron__op_problem p = *s->problem; /* a copy, which no store can change */
     uint32_t block[BLOCK];
 
     for (size_t k = begin; k < end; k += BLOCK) {
-        size_t count = end - k < BLOCK ? end - k : BLOCK;
+        size_t count = iron__min_size(BLOCK, end - k);
 
         s->draw(s, k, block, count);
-        store(s, k, block, count);
+        for (size_t j = 0; j < count; j++)
+            iron__data_put(&p, k + j, block[j]);
     }
 }
 
 /* Fills the elements of the problem. */
-static iron_status fill_elements(iron__op_problem *problem, iron_error *err) {
+static iron_status fill_elements(const iron__op_problem *problem, iron_error *err) {
     static void (*const draws[IRON_HISTOGRAM_DATA])(const source *, uint64_t, uint32_t *,
                                                     size_t) = {draw_uniform, draw_zipf, draw_one,
                                                                draw_sorted, draw_skewed};
     const iron__case *c = &problem->c;
     cell *cells = NULL;
-    source s = {.c = c,
+    source s = {.problem = problem,
                 .bins = iron__histogram_bins(c),
                 .base = iron__data_base(c->seed, STREAM_ELEMENTS),
-                .to = problem->inputs[0].data,
                 .draw = draws[iron__histogram_data_of(c)]};
 
     s.one = 1 + iron__data_below(iron__data_base(c->seed, STREAM_ONE), s.bins - 1);
@@ -239,57 +228,36 @@ static void add_strips(void *context, size_t begin, size_t end) {
             w->strips[bin] += w->strips[strip * w->bins + bin];
 }
 
-/* One strip per thread, as long as strips are longer than their counters. */
-static iron_status compute_reference(iron__op_problem *p, iron_error *err) {
+/* The reference has one strip per thread, as long as strips are longer than their counters. */
+static iron_status fill(iron__op_problem *p, iron_error *err) {
+    size_t bins = iron__histogram_bins(&p->c), threads = iron__thread_pool_threads(p->pool);
     counting w = {.problem = p,
-                  .count = iron__thread_pool_threads(p->pool),
-                  .bins = iron__histogram_bins(&p->c)};
+                  .count = (size_t)iron__max(iron__min(threads, p->c.rows / bins), 1),
+                  .bins = bins};
 
-    if (w.count > p->c.rows / w.bins)
-        w.count = (size_t)(p->c.rows / w.bins);
-    if (w.count < 1)
-        w.count = 1;
-    IRON_TRY(iron__data_take(&p->reference, "counters", w.count * w.bins * sizeof *w.strips, err));
+    p->output_bytes = bins * sizeof(uint64_t);
+    IRON_TRY(iron__data_own(p, "elements", err));
+    if (!p->c.data)
+        IRON_TRY(fill_elements(p, err));
+    IRON_TRY(iron__data_take(&p->reference, "counters", w.count * bins * sizeof *w.strips, err));
     w.strips = p->reference.data;
     iron__thread_pool_run(p->pool, count_strip, &w, w.count);
-    iron__data_pieces(p->pool, w.bins, add_strips, &w);
+    iron__data_pieces(p->pool, bins, add_strips, &w);
     return IRON_OK;
 }
 
-static iron_status fill(iron__op_problem *p, iron_error *err) {
-    size_t bytes = (size_t)p->c.rows * iron__element_bytes(p->c.element);
-
-    p->input_count = 1;
-    p->output_bytes = iron__histogram_bins(&p->c) * sizeof(uint64_t);
-    if (p->c.data) {
-        IRON_TRY(iron__data_own(p, "elements", err));
-    } else {
-        IRON_TRY(iron__data_take(&p->inputs[0], "elements", bytes, err));
-        IRON_TRY(fill_elements(p, err));
-    }
-    return compute_reference(p, err);
-}
-
-typedef struct comparison {
-    const uint64_t *got, *want;
-} comparison;
-
-static bool differs(const void *context, size_t bin) {
-    const comparison *c = context;
-
-    return c->got[bin] != c->want[bin];
+static bool differs(const iron__op_problem *problem, const void *output, size_t bin) {
+    return ((const uint64_t *)output)[bin] != ((const uint64_t *)problem->reference.data)[bin];
 }
 
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
-    comparison c = {output, problem->reference.data};
     size_t bins = iron__histogram_bins(&problem->c);
-    size_t bin = iron__data_first(problem->pool, bins, differs, &c);
+    size_t bin = iron__data_first(problem, output, bins, differs);
 
-    if (bin == bins)
-        return true;
-    snprintf(text, size, "value %zu occurs %" PRIu64 " times, should be %" PRIu64, bin, c.got[bin],
-             c.want[bin]);
-    return false;
+    if (bin < bins)
+        snprintf(text, size, "value %zu occurs %" PRIu64 " times, should be %" PRIu64, bin,
+                 ((const uint64_t *)output)[bin], ((const uint64_t *)problem->reference.data)[bin]);
+    return bin == bins;
 }
 
 /* Maximum of elements per strip: what 32-bit counters can hold. */
@@ -382,41 +350,22 @@ static size_t ways_of(const iron__op_problem *problem) {
 static size_t strips_of(const iron__op_problem *problem, uint32_t threads) {
     uint64_t rows = problem->c.rows;
     uint64_t worth = rows / (2 * ways_of(problem) * iron__histogram_bins(&problem->c));
-    uint64_t strips = threads < worth ? threads : worth, least = iron__kit_pieces(rows, STRIP_MAX);
 
-    return (size_t)(strips > least ? strips : least);
+    return (size_t)iron__max(iron__min(threads, worth), iron__kit_pieces(rows, STRIP_MAX));
 }
 
-static size_t threads_scratch(const iron__op_problem *problem, uint32_t threads) {
+static size_t tables_scratch(const iron__op_problem *problem, uint32_t threads) {
     return strips_of(problem, threads) * ways_of(problem) * iron__histogram_bins(&problem->c) *
            sizeof(uint32_t);
 }
 
-static size_t tables_scratch(const iron__op_problem *problem, uint32_t threads) {
-    (void)threads;
-    return threads_scratch(problem, 1);
-}
-
-static pass start(const iron__cpu_work *work, uint32_t threads) {
-    return (pass){.problem = work->problem,
-                  .strips = strips_of(work->problem, threads),
-                  .ways = ways_of(work->problem),
-                  .bins = iron__histogram_bins(&work->problem->c),
-                  .tables = work->scratch,
-                  .counts = work->output};
-}
-
 static void run_tables(const iron__cpu_work *work) {
-    pass p = start(work, 1);
-
-    for (size_t k = 0; k < p.strips; k++)
-        count_strip_in_tables(&p, k);
-    for (size_t k = 0; k < iron__kit_pieces(p.bins, PIECE); k++)
-        add_tables(&p, k);
-}
-
-static void run_threads(const iron__cpu_work *work) {
-    pass p = start(work, iron__thread_pool_threads(work->pool));
+    pass p = {.problem = work->problem,
+              .strips = strips_of(work->problem, iron__thread_pool_threads(work->pool)),
+              .ways = ways_of(work->problem),
+              .bins = iron__histogram_bins(&work->problem->c),
+              .tables = work->scratch,
+              .counts = work->output};
 
     iron__thread_pool_run(work->pool, count_strip_in_tables, &p, p.strips);
     iron__thread_pool_run(work->pool, add_tables, &p, (size_t)iron__kit_pieces(p.bins, PIECE));
@@ -429,12 +378,11 @@ static const iron__contender cpu_rows[] = {
      "plain", IRON_ON_CPU, .cpu_run = run_tables, .cpu_scratch_bytes = tables_scratch,
      .is_single = true},
     {"threads", "the same on all threads, each with its own tables, which are then added", "tables",
-     IRON_ON_CPU, .cpu_run = run_threads, .cpu_scratch_bytes = threads_scratch},
+     IRON_ON_CPU, .cpu_run = run_tables, .cpu_scratch_bytes = tables_scratch},
 };
 
 #define VOCAB_USUAL 50257u
 #define VOCAB_MAX   (UINT32_C(1) << 24)
-#define ROWS_MAX    (UINT64_C(1) << 38)
 #define BYTES_GPU   (UINT64_C(1) << 32)
 #define BYTES_CPU   (UINT64_C(1) << 26)
 
@@ -464,11 +412,8 @@ static uint64_t useful_bytes(const iron__case *c) {
     return c->rows * iron__element_bytes(c->element) + iron__histogram_bins(c) * sizeof(uint64_t);
 }
 
-/* One addition per element. */
-static double operations(const iron__case *c) { return (double)c->rows; }
-
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_TRY(iron__line_accept(c, ROWS_MAX, err));
+    IRON_TRY(iron__line_accept_case(c, err));
     IRON_FAIL_IF(c->element == IRON_U32 && (c->vocab < 2 || c->vocab > VOCAB_MAX), err, IRON_E_ARG,
                  "vocab is %" PRIu32 "; a histogram has 2 to %" PRIu32 " bins", c->vocab,
                  VOCAB_MAX);
@@ -521,11 +466,9 @@ const iron__op iron__op_histogram = {
     IRON_LINE_SIZES(20, 28, 32),
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
-    .operations = operations,
+    .operations_each = 1, /* addition */
+    .rows_max = UINT64_C(1) << 38,
     .accept = accept,
-    .make = iron__data_make,
-    .fill = fill,
-    .unmake = iron__data_unmake,
-    .check = check,
+    IRON_DATA_OP,
     .contender_at = contender_at,
 };

@@ -19,6 +19,8 @@
  * The file holds, in order: plans, launches, rows.
  */
 #include "core/fail.h"
+#include "core/memory.h"
+#include "core/number.h"
 #include "ops/histogram/histogram.h"
 #include "ops/histogram/kernel_params.h"
 #include "ops/kit.h"
@@ -52,16 +54,10 @@ static size_t table_bytes(const iron__case *c) {
     return (size_t)iron__histogram_bins(c) * sizeof(k_u32);
 }
 
-static size_t least_of(uint64_t a, uint64_t b) { return (size_t)(a < b ? a : b); }
-
 /* Do two groups with that much local memory fit a unit? A unit has GROUP_OWN more than a group may
  * use, and reserves GROUP_OWN for each group. */
 static bool is_for_two(uint64_t unit_bytes, size_t local_bytes) {
     return local_bytes <= SMALL_TABLE || 2 * local_bytes + GROUP_OWN <= unit_bytes;
-}
-
-static uint32_t groups_of(const iron__gpu_info *info, size_t local_bytes, uint32_t most) {
-    return is_for_two(info->local_bytes_max, local_bytes) ? most : 1;
 }
 
 /* The last step of every plan with a table. */
@@ -83,12 +79,18 @@ static iron_status plan_global(const iron__gpu_info *info, const iron__case *c, 
     return IRON_OK;
 }
 
+/* So many tables of words per group. */
+static iron_status plan_tables(const iron__gpu_info *info, const iron__case *c, plan *out,
+                               uint32_t tables, uint32_t most_groups, iron_error *err) {
+    out->local_bytes = table_bytes(c) * tables;
+    out->groups = is_for_two(info->local_bytes_max, out->local_bytes) ? most_groups : 1;
+    return check_fit(info, c, out, err);
+}
+
 static iron_status plan_table(const iron__gpu_info *info, const iron__case *c, plan *out,
                               iron_error *err) {
     out->threads = HISTOGRAM_TABLE_THREADS;
-    out->local_bytes = table_bytes(c);
-    out->groups = groups_of(info, out->local_bytes, HISTOGRAM_TABLE_GROUPS);
-    return check_fit(info, c, out, err);
+    return plan_tables(info, c, out, 1, HISTOGRAM_TABLE_GROUPS, err);
 }
 
 /* As many copies as fit; a single one would equal the row that this one is compared with. */
@@ -100,18 +102,14 @@ static iron_status plan_copies(const iron__gpu_info *info, const iron__case *c, 
     IRON_FAIL_IF(room < 2, err, IRON_E_UNSUPPORTED,
                  "two tables of %" PRIu32 " bins need %zu bytes of local memory; %s has %" PRIu64,
                  iron__histogram_bins(c), 2 * table_bytes(c), info->name, info->local_bytes_max);
-    out->copies = (uint32_t)least_of(room, HISTOGRAM_COPIES);
-    out->local_bytes *= out->copies;
-    out->groups = groups_of(info, out->local_bytes, HISTOGRAM_TABLE_GROUPS);
-    return IRON_OK;
+    out->copies = (uint32_t)iron__min(room, HISTOGRAM_COPIES);
+    return plan_tables(info, c, out, out->copies, HISTOGRAM_TABLE_GROUPS, err);
 }
 
 static iron_status plan_lanes(const iron__gpu_info *info, const iron__case *c, plan *out,
                               iron_error *err) {
     out->threads = HISTOGRAM_LANES_THREADS;
-    out->local_bytes = table_bytes(c) * HISTOGRAM_LANES;
-    out->groups = groups_of(info, out->local_bytes, HISTOGRAM_LANES_GROUPS);
-    return check_fit(info, c, out, err);
+    return plan_tables(info, c, out, HISTOGRAM_LANES, HISTOGRAM_LANES_GROUPS, err);
 }
 
 static iron_status plan_packed(const iron__gpu_info *info, const iron__case *c, plan *out,
@@ -142,11 +140,11 @@ static uint64_t mixed_bytes(const iron__case *c, size_t buffer) {
 
     if (buffer == 0)
         return HISTOGRAM_MIXED_GROUPS *
-               least_of(2 * bins + QUAD, is_tiny(bins, HISTOGRAM_LOCAL_MOST)
-                                             ? HISTOGRAM_LOCAL_MOST + bins / 2
-                                             : HISTOGRAM_LOCAL_MOST);
-    return buffer == 1 ? least_of(HISTOGRAM_FAR_COPIES * far,
-                                  far > HISTOGRAM_FAR_BYTES ? far : HISTOGRAM_FAR_BYTES)
+               iron__min(2 * bins + QUAD, is_tiny(bins, HISTOGRAM_LOCAL_MOST)
+                                              ? HISTOGRAM_LOCAL_MOST + bins / 2
+                                              : HISTOGRAM_LOCAL_MOST);
+    return buffer == 1 ? iron__min(HISTOGRAM_FAR_COPIES * far,
+                                   far > HISTOGRAM_FAR_BYTES ? far : HISTOGRAM_FAR_BYTES)
                        : 0;
 }
 
@@ -158,7 +156,7 @@ static size_t mixed_quads(uint64_t wide, uint64_t narrow, uint64_t held) {
 /* Bytes of counters: all that fit, or what leaves the unit's cache large enough for the loads in
  * flight if that has space for all bins. */
 static size_t mixed_room(const iron__gpu_info *info, uint32_t bins) {
-    size_t room = room_in(least_of(info->local_bytes_max, HISTOGRAM_LOCAL_MOST));
+    size_t room = room_in(iron__min(info->local_bytes_max, HISTOGRAM_LOCAL_MOST));
     size_t lean = room_in(HISTOGRAM_LOCAL_LEAN);
 
     return room > lean && (bins + HISTOGRAM_WIDE_LEAST <= lean || is_tiny(bins, lean)) ? lean
@@ -170,20 +168,20 @@ static size_t mixed_room(const iron__gpu_info *info, uint32_t bins) {
 static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, plan *out,
                               iron_error *err) {
     uint32_t bins = iron__histogram_bins(c), room = (uint32_t)mixed_room(info, bins);
-    uint32_t least = (uint32_t)least_of(HISTOGRAM_WIDE_LEAST, room / 4), far;
+    uint32_t least = (uint32_t)iron__min(HISTOGRAM_WIDE_LEAST, room / 4), far;
 
     IRON_FAIL_IF(room < HISTOGRAM_ROOM_LEAST, err, IRON_E_UNSUPPORTED,
                  "%s has %" PRIu64
                  " bytes of local memory per group, too little for mixed counters",
                  info->name, info->local_bytes_max);
-    out->held = (uint32_t)least_of(bins, room - least);
-    out->wide = (uint32_t)least_of(bins + 7, room - out->held) / 8 * 8;
+    out->held = (uint32_t)iron__min(bins, room - least);
+    out->wide = (uint32_t)iron__min(bins + 7, room - out->held) / 8 * 8;
     out->narrow = out->held;
     out->kernel = out->held < bins ? "histogram_mixed_part" : "histogram_mixed";
     if (out->held < bins && c->element == IRON_U32 && is_tiny(bins, room)) {
         out->held = bins;
-        out->narrow = (uint32_t)least_of(2 * (uint64_t)(room - out->wide) - bins,
-                                         bins - HISTOGRAM_TINY_LEAST);
+        out->narrow = (uint32_t)iron__min(2 * (uint64_t)(room - out->wide) - bins,
+                                          bins - HISTOGRAM_TINY_LEAST);
         out->narrow = (out->narrow + out->wide) / 16 * 16 - out->wide;
         out->kernel = "histogram_mixed_tiny";
     }
@@ -193,9 +191,10 @@ static iron_status plan_mixed(const iron__gpu_info *info, const iron__case *c, p
         QUAD * mixed_quads(out->wide, out->narrow, out->held) + HISTOGRAM_CONTROL * sizeof(k_u32);
     out->groups = 1;
     far = bins - out->narrow;
-    out->copies = far == 0 ? 1
-                           : (uint32_t)least_of(mixed_bytes(c, 1) / ((uint64_t)far * sizeof(k_u64)),
-                                                HISTOGRAM_FAR_COPIES);
+    out->copies = far == 0
+                      ? 1
+                      : (uint32_t)iron__min(mixed_bytes(c, 1) / ((uint64_t)far * sizeof(k_u64)),
+                                            HISTOGRAM_FAR_COPIES);
     return IRON_OK;
 }
 
@@ -211,13 +210,13 @@ static iron_status plan_small(const iron__gpu_info *info, const iron__case *c, p
     out->loads = HISTOGRAM_SMALL_LOADS;
     out->local_bytes = table_bytes(c);
     out->groups =
-        (uint32_t)least_of(info->local_bytes_max / out->local_bytes, HISTOGRAM_SMALL_GROUPS);
+        (uint32_t)iron__min(info->local_bytes_max / out->local_bytes, HISTOGRAM_SMALL_GROUPS);
     return IRON_OK;
 }
 
 static iron_status plan_champion(const iron__gpu_info *info, const iron__case *c, plan *out,
                                  iron_error *err) {
-    size_t room = least_of(info->local_bytes_max, HISTOGRAM_LOCAL_MOST);
+    size_t room = iron__min(info->local_bytes_max, HISTOGRAM_LOCAL_MOST);
 
     if (info->group_threads_max < HISTOGRAM_TABLE_THREADS)
         return plan_small(info, c, out, err);
@@ -247,9 +246,7 @@ _Static_assert(sizeof(histogram_span) == 32, "kernels see the same layout");
 /* Maximum of elements per group: counters in local memory have 32 bits. */
 #define GROUP_MAX (UINT64_C(1) << 31)
 
-IRON_GPU_EMBEDDED(histogram)
-
-static const iron__gpu_image image = IRON_GPU_IMAGE(histogram);
+IRON_KIT_IMAGE(histogram)
 
 /* A launcher's own. */
 typedef struct style {
@@ -258,39 +255,30 @@ typedef struct style {
     uint32_t loads;
 } style;
 
-/* params[] of a work; groups and copies share one, and so do wide and narrow. */
-enum { PARAM_GROUP, PARAM_GROUPS, PARAM_COUNTERS, PARAM_HELD };
-
+/* The groups of a launch; the plan has those of a unit. */
 static uint32_t group_count(const iron__gpu_work *work, const plan *p) {
     size_t element = iron__element_bytes(work->c.element);
     size_t turn_bytes = p->threads * (p->loads ? p->loads * (size_t)QUAD : element);
     uint64_t turns = iron__kit_pieces(work->c.rows * element, turn_bytes);
-    uint32_t groups = iron__kit_groups(work, turns, p->groups);
-    uint64_t least = iron__kit_pieces(work->c.rows, GROUP_MAX);
+    uint64_t groups = iron__kit_groups(work, turns, p->groups);
 
-    if (p->held && groups > HISTOGRAM_MIXED_GROUPS)
-        groups = HISTOGRAM_MIXED_GROUPS;
-    return groups < least ? (uint32_t)least : groups;
+    if (p->held)
+        groups = iron__min(groups, HISTOGRAM_MIXED_GROUPS);
+    return (uint32_t)iron__max(groups, iron__kit_pieces(work->c.rows, GROUP_MAX));
 }
 
+/* The work's own is its plan. */
 static iron_status set_up(iron__gpu_work *work, iron_error *err) {
-    const iron__gpu_info *info = &work->device->info;
     const style *s = work->spec->own;
-    plan p = {.kernel = s->kernel, .loads = s->loads};
-    char name[64];
+    plan *p;
 
-    IRON_TRY(s->make_plan(info, &work->c, &p, err));
-    IRON_TRY(iron__needs_threads(work->device, p.threads, err));
-    work->params[PARAM_GROUP] = (uint64_t)p.local_bytes << 32 | p.threads;
-    work->params[PARAM_GROUPS] = (uint64_t)p.copies << 32 | group_count(work, &p);
-    work->params[PARAM_COUNTERS] = (uint64_t)p.wide << 32 | p.narrow;
-    work->params[PARAM_HELD] = p.held;
-    snprintf(name, sizeof name, "%s_%s", p.kernel, iron__element_name(work->c.element));
-    IRON_TRY(iron__gpu_kernel_find(work->device, work->program, name, &work->kernels[0], err));
-    if (p.held)
-        IRON_TRY(iron__gpu_kernel_find(work->device, work->program, "histogram_add_tables",
-                                       &work->kernels[1], err));
-    return IRON_OK;
+    IRON_TRY(IRON_ALLOCATE(&p, iron__allocator_default(), 1, "a plan", err));
+    work->own = p;
+    *p = (plan){.kernel = s->kernel, .loads = s->loads};
+    IRON_TRY(s->make_plan(&work->device->info, &work->c, p, err));
+    IRON_TRY(iron__needs_threads(work->device, p->threads, err));
+    IRON_TRY(iron__kit_find(work, 0, p->kernel, true, err));
+    return p->held ? iron__kit_find(work, 1, "histogram_add_tables", false, err) : IRON_OK;
 }
 
 /* The last step of mixed. */
@@ -311,23 +299,24 @@ static iron_status add_tables(iron__gpu_work *work, const iron__gpu_data *data,
 
 static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
                        iron_error *err) {
-    const bool is_mixed = work->kernels[1] != NULL;
-    const uint32_t groups = (uint32_t)work->params[PARAM_GROUPS];
+    const plan *p = work->own;
+    const bool is_mixed = p->held != 0;
+    const uint32_t groups = group_count(work, p);
     histogram_span span = {.count = work->c.rows,
                            .bins = iron__histogram_bins(&work->c),
-                           .copies = (uint32_t)(work->params[PARAM_GROUPS] >> 32),
-                           .wide = (uint32_t)(work->params[PARAM_COUNTERS] >> 32),
-                           .narrow = (uint32_t)work->params[PARAM_COUNTERS],
-                           .held = (uint32_t)work->params[PARAM_HELD]};
+                           .copies = p->copies,
+                           .wide = p->wide,
+                           .narrow = p->narrow,
+                           .held = p->held};
     const iron__gpu_arg args[] = {IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_BUFFER(data->output),
                                   IRON_GPU_VALUE(span), IRON_GPU_BUFFER(work->buffers[0]),
                                   IRON_GPU_BUFFER(work->buffers[1])};
     const iron__gpu_launch launch = {.kernel = work->kernels[0],
                                      .groups = {groups},
-                                     .threads = {(uint32_t)work->params[PARAM_GROUP]},
+                                     .threads = {p->threads},
                                      .args = args,
                                      .arg_count = is_mixed ? 5 : 3,
-                                     .local_bytes = work->params[PARAM_GROUP] >> 32};
+                                     .local_bytes = p->local_bytes};
 
     IRON_TRY(iron__gpu_clear(queue, data->output, 0, span.bins * sizeof(k_u64), err));
     if (is_mixed && span.narrow < span.bins)

@@ -337,7 +337,7 @@ const iron__op iron__op_layout = {
     .used = "Nodes are stored as one array per field: accumulators, potentials and activations are "
             "separate arrays in iron__nodes (src/core/nodes.h), and the kernel tokens_apply_one in "
             "src/ops/tokens/apply.k works on them. Tokens and matrices have one field only.",
-    IRON_LINE_OP(IRON_F32),
+    IRON_LINE_OP(IRON_F32, check),
     .bound = IRON_BOUND_COPY,
     IRON_AXES({.name = "fields",
                .about = "what a step touches: all six fields or only x",
@@ -350,6 +350,5 @@ const iron__op iron__op_layout = {
     .host_bytes = host_bytes,
     .operations = operations,
     .rows_max = BYTES_MAX / sizeof(layout_particle),
-    .check = check,
     .expected = expected,
 };

@@ -70,17 +70,20 @@ static uint32_t groups_with(void *context, uint64_t local_bytes) {
     return facts_with(context, local_bytes).groups;
 }
 
-/* The share of the threads that a unit can hold; 0: as many as fit. A launcher's own. */
-static double share_of(const iron__gpu_work *work) { return *(const double *)work->spec->own; }
-
-/* Limits a unit to the share of threads that the row asks for. */
-static iron_status limit_groups(iron__gpu_work *work, const iron__gpu_resources *full,
-                                iron_error *err) {
-    uint32_t threads = work->spec->threads;
-    double unit_threads = full->groups * (double)threads / full->occupancy;
-    uint32_t groups = (uint32_t)(unit_threads * share_of(work) / threads + 0.5);
+/* A launcher's own is the share of the threads that a unit can hold; 0: as many as fit. */
+static iron_status set_up(iron__gpu_work *work, iron_error *err) {
+    const double share = *(const double *)work->spec->own;
+    uint32_t threads = work->spec->threads, groups;
+    iron__gpu_resources full = facts_with(work, 0);
     uint64_t bytes;
 
+    IRON_FAIL_IF(full.groups == 0 || !(full.occupancy > 0), err, IRON_E_UNSUPPORTED,
+                 "the driver of %s does not report how many groups a unit holds",
+                 work->device->info.name);
+    work->params[PARAM_GROUPS] = full.groups;
+    if (!(share > 0))
+        return IRON_OK;
+    groups = (uint32_t)(full.groups * (double)threads / full.occupancy * share / threads + 0.5);
     groups = groups > 0 ? groups : 1;
     bytes = least_local_bytes(groups, work->device->info.local_bytes_max, groups_with, work);
     IRON_FAIL_IF(bytes == UINT64_MAX || groups_with(work, bytes) != groups, err, IRON_E_UNSUPPORTED,
@@ -89,16 +92,6 @@ static iron_status limit_groups(iron__gpu_work *work, const iron__gpu_resources 
     work->params[PARAM_LOCAL_BYTES] = bytes;
     work->params[PARAM_GROUPS] = groups;
     return IRON_OK;
-}
-
-static iron_status set_up(iron__gpu_work *work, iron_error *err) {
-    iron__gpu_resources full = facts_with(work, 0);
-
-    IRON_FAIL_IF(full.groups == 0 || !(full.occupancy > 0), err, IRON_E_UNSUPPORTED,
-                 "the driver of %s does not report how many groups a unit holds",
-                 work->device->info.name);
-    work->params[PARAM_GROUPS] = full.groups;
-    return share_of(work) > 0 ? limit_groups(work, &full, err) : IRON_OK;
 }
 
 static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
@@ -185,7 +178,7 @@ const iron__op iron__op_occupancy = {
             "threads as fit. The single pass in src/ops/atax/atax_real.k does the opposite: "
             "K_KERNEL_DENSE asks for few groups per unit, whose threads hold rows of the matrix in "
             "registers.",
-    IRON_LINE_OP(IRON_U32),
+    IRON_LINE_OP(IRON_U32, iron__line_check),
     .bound = IRON_BOUND_COPY,
     .baselines = {"threads-256", "threads-256"},
     IRON_LINE_SIZES(24, 26, 28),
@@ -193,7 +186,6 @@ const iron__op iron__op_occupancy = {
     .bytes_each = 2 * sizeof(uint32_t),
     .operations_each = 5, /* two shifts, two exclusive ors, one multiplication */
     .rows_max = UINT64_C(1) << 33,
-    .check = iron__line_check,
     .output = "out",
     .expected = expected,
 };

@@ -12,6 +12,7 @@
  * contender wants; in a race the untimed first run of a turn pays for the driver calls.
  */
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
@@ -144,11 +145,10 @@ static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__g
     uint64_t table_bytes = table_bytes_of(&work->c);
     uint64_t turns =
         iron__kit_pieces(work->c.rows, (uint64_t)4 * RESIDENCY_THREADS * RESIDENCY_LOADS);
-    uint32_t groups = iron__kit_groups(work, turns, RESIDENCY_DENSE);
     uint32_t words = (uint32_t)(table_bytes / sizeof(uint32_t));
     const iron__gpu_launch l = {
         .kernel = work->kernels[0],
-        .groups = {groups < RESIDENCY_GROUPS_MAX ? groups : RESIDENCY_GROUPS_MAX},
+        .groups = {iron__kit_groups(work, iron__min(turns, RESIDENCY_GROUPS_MAX), RESIDENCY_DENSE)},
         .threads = {RESIDENCY_THREADS},
         IRON_KIT_ARGS(IRON_GPU_BUFFER(data->inputs[0]), IRON_GPU_VALUE(work->c.rows),
                       IRON_GPU_BUFFER(data->inputs[1]), IRON_GPU_VALUE(words),
@@ -217,22 +217,6 @@ static const iron__contender contenders[] = {
      "persisting", KERNEL("residency_streaming", suits_keeping, keeping)},
 };
 
-#define ROWS_MAX (UINT64_C(1) << 33)
-#define GPU_ROWS (UINT64_C(1) << 28)
-#define CPU_ROWS (UINT64_C(1) << 22) /* nothing races there, but tests make data */
-
-static void usual_size(uint64_t cache_bytes, bool has_gpu, iron__element element, uint64_t *rows,
-                       uint64_t *cols) {
-    uint64_t least = has_gpu ? GPU_ROWS : CPU_ROWS;
-
-    (void)element;
-    /* a stream that fits the cache would evict nothing */
-    while (has_gpu && least * sizeof(uint32_t) < 8 * cache_bytes && least < ROWS_MAX)
-        least *= 2;
-    *rows = least;
-    *cols = 1;
-}
-
 _Static_assert(RESIDENCY_RECORD == 32, "as in the contract");
 
 const iron__op iron__op_residency = {
@@ -264,7 +248,7 @@ const iron__op iron__op_residency = {
         "aside: what iron's kernels read again fits registers or local memory "
         "(src/ops/tokens/champion.k, apply.k), and a library should not take cache away from its "
         "caller.",
-    IRON_LINE_OP(IRON_U32),
+    IRON_LINE_OP(IRON_U32, check),
     .bound = IRON_BOUND_READ,
     .is_never_cold = true,
     IRON_AXES({.name = "table",
@@ -275,9 +259,9 @@ const iron__op iron__op_residency = {
                .is_whole = true}),
     .baselines = {"plain", "plain"},
     IRON_LINE_SIZES(24, 28, 30),
-    .usual_size = usual_size,
+    .usual_log2 = {{22, 22}, {28, 33}}, /* nothing races on a CPU, but tests make data */
+    .usual_caches = 8,                  /* a stream that fits the cache would evict nothing */
     .bytes_each = sizeof(uint32_t),
     .operations_each = 2, /* an addition and an exclusive or */
-    .rows_max = ROWS_MAX,
-    .check = check,
+    .rows_max = UINT64_C(1) << 33,
 };

@@ -30,8 +30,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define VOCAB_USUAL 50257u
-
 /* Values of the parameter `lanes`, in the order of its words. */
 enum { WITH_STATS, WITH_ALL, SEAL_ALONE };
 
@@ -72,7 +70,7 @@ static double operations(const iron__case *c) {
 }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    IRON_TRY(iron__line_accept(c, IRON_TOKENS_ROWS_MAX, err));
+    IRON_TRY(iron__line_accept_case(c, err));
     IRON_TRY(iron__tokens_accept_vocab(c, err));
     IRON_FAIL_IF(c->rows > (UINT64_C(1) << 62) / c->vocab, err, IRON_E_ARG,
                  "%" PRIu64 " tokens with a vocabulary of %" PRIu32
@@ -100,20 +98,13 @@ static iron__token_stats right_stats(const iron__op_problem *p) {
 }
 
 static seal_answer right_answer(const iron__op_problem *p, const iron__divisor *divisor) {
-    const uint32_t *tokens = p->inputs[0].data;
-    iron__token_stats stats = iron__token_stats_neutral();
-    iron__contribution c = iron__contribution_neutral();
+    iron__tokens_run run = {p->inputs[0].data, (size_t)p->c.rows, 0, divisor, NULL};
     iron__seal seal = {.carried = 0};
 
-    iron__seal_feed(&seal, tokens, (size_t)p->c.rows);
-    if (has_stats(&p->c))
-        stats = right_stats(p);
-    if (has_contribution(&p->c)) {
-        iron__tokens_run run = {tokens, (size_t)p->c.rows, 0, divisor, NULL};
-
-        c = iron__tokens_scalar(&run);
-    }
-    return answer_of(iron__seal_total(&seal), stats, c);
+    iron__seal_feed(&seal, run.tokens, run.count);
+    return answer_of(
+        iron__seal_total(&seal), has_stats(&p->c) ? right_stats(p) : iron__token_stats_neutral(),
+        has_contribution(&p->c) ? iron__tokens_scalar(&run) : iron__contribution_neutral());
 }
 
 static iron_status fill(iron__op_problem *p, iron_error *err) {
@@ -132,27 +123,34 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     return IRON_OK;
 }
 
-/* Compares one word of two answers; false and a sentence if they differ. */
-static bool same(const char *name, uint64_t got, uint64_t want, char *text, size_t size) {
-    if (got != want)
-        snprintf(text, size, "%s is %" PRIu64 ", should be %" PRIu64, name, got, want);
-    return got == want;
-}
-
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
     const seal_answer *got = output;
     const seal_answer *want = &((const seal_problem *)problem->own)->expected;
+#define WORD(name, member)                                                                         \
+    { name, got->member, want->member }
+    const struct {
+        const char *name;
+        uint64_t got, want;
+    } words[] = {WORD("count", count),
+                 WORD("T", t),
+                 WORD("A", a),
+                 WORD("B", b),
+                 WORD("min", min),
+                 WORD("max", max),
+                 WORD("out_of_vocab", out_of_vocab),
+                 WORD("the first position out of vocab", first_position),
+                 WORD("the first value out of vocab", first_value),
+                 WORD("the contribution's xor", xors),
+                 WORD("the contribution's sum", sum)};
+#undef WORD
 
-    return same("count", got->count, want->count, text, size) &&
-           same("T", got->t, want->t, text, size) && same("A", got->a, want->a, text, size) &&
-           same("B", got->b, want->b, text, size) && same("min", got->min, want->min, text, size) &&
-           same("max", got->max, want->max, text, size) &&
-           same("out_of_vocab", got->out_of_vocab, want->out_of_vocab, text, size) &&
-           same("the first position out of vocab", got->first_position, want->first_position, text,
-                size) &&
-           same("the first value out of vocab", got->first_value, want->first_value, text, size) &&
-           same("the contribution's xor", got->xors, want->xors, text, size) &&
-           same("the contribution's sum", got->sum, want->sum, text, size);
+    for (size_t k = 0; k < IRON_KIT_COUNT(words); k++)
+        if (words[k].got != words[k].want) {
+            snprintf(text, size, "%s is %" PRIu64 ", should be %" PRIu64, words[k].name,
+                     words[k].got, words[k].want);
+            return false;
+        }
+    return true;
 }
 
 /* With the contribution: tokens that are read twice, the second time from the L1 cache. */
@@ -199,15 +197,12 @@ static void take_run(void *context, size_t index) {
     size_t end = iron__min_size(first + IRON_TOKENS_RUN, (size_t)r->problem->c.rows / 4 * 4);
     outcome to = nothing();
 
-    if (!r->tokens_row)
-        take(r, first, end - first, &to);
-    else
-        for (size_t at = first; at < end; at += BLOCK_TOKENS) {
-            size_t count = iron__min_size(end - at, BLOCK_TOKENS);
-
-            take(r, at, count, &to);
+    for (size_t at = first, count; at < end; at += count) {
+        count = iron__min_size(end - at, r->tokens_row ? BLOCK_TOKENS : IRON_TOKENS_RUN);
+        take(r, at, count, &to);
+        if (r->tokens_row)
             add_contribution(r, at, count, &to);
-        }
+    }
     r->runs[index] = to;
 }
 
@@ -235,7 +230,7 @@ static void take_rest(const reading *r, outcome *to) {
 }
 
 static size_t runs_of(const iron__case *c) {
-    return ((size_t)c->rows / 4 * 4 + IRON_TOKENS_RUN - 1) / IRON_TOKENS_RUN;
+    return iron__kit_pieces(c->rows / 4 * 4, IRON_TOKENS_RUN);
 }
 
 static size_t scratch_bytes(const iron__op_problem *p, uint32_t threads) {
@@ -244,24 +239,15 @@ static size_t scratch_bytes(const iron__op_problem *p, uint32_t threads) {
 }
 
 /* The contribution is not what is compared: every row but the reference uses the same. */
-static const iron__tokens_variant *tokens_row_for(const iron__op_problem *p,
-                                                  const iron__seal_variant *row) {
-    if (!has_contribution(&p->c))
-        return NULL;
-    return iron__tokens_variant_find(row->beats ? "vector" : "scalar");
-}
-
 static void run(const iron__cpu_work *w) {
     const iron__seal_variant *row = w->row->own;
-    reading r = {row, tokens_row_for(w->problem, row), w->problem, w->scratch};
+    reading r = {.row = row, .problem = w->problem, .runs = w->scratch};
     size_t runs = runs_of(&w->problem->c);
     outcome all = nothing();
 
-    if (row->all_threads)
-        iron__thread_pool_run(w->pool, take_run, &r, runs);
-    else
-        for (size_t k = 0; k < runs; k++)
-            take_run(&r, k);
+    if (has_contribution(&w->problem->c))
+        r.tokens_row = iron__tokens_variant_find(row->beats ? "vector" : "scalar");
+    iron__thread_pool_run(w->pool, take_run, &r, runs);
     for (size_t k = 0; k < runs; k++) {
         all.words = iron__seal_merge(all.words, r.runs[k].words);
         all.stats = iron__token_stats_merge(all.stats, r.runs[k].stats);
@@ -382,12 +368,8 @@ const iron__op iron__op_seal = {
         "at all: a cryptographic hash does, at a small part of the rate.",
     .used = "This is the product's own work: `iron feed --seal` and the digests run the champion's "
             "rows (src/ops/tokens/tokens_neon.c, tokens_avx2.c, tokens_avx512.c; on GPUs quads.k).",
-    .elements = IRON_BIT(IRON_U32),
-    .usual = IRON_U32,
-    .is_line = true,
-    .takes_data = true,
-    .vocab_usual = VOCAB_USUAL,
-    .bound = IRON_BOUND_READ,
+    IRON_TOKENS_OP,
+    IRON_DATA_OP,
     IRON_AXES(
         {.name = "lanes",
          .about =
@@ -395,13 +377,6 @@ const iron__op iron__op_seal = {
          IRON_WORDS("seal-stats", "all", "seal")}),
     .baselines = {"reference", "champion"},
     IRON_LINE_SIZES(20, 26, 31),
-    .usual_log2 = {{26, 40}, {28, 40}},
-    .bytes_each = sizeof(uint32_t),
     .operations = operations,
-    .accept = accept,
-    .make = iron__data_make,
-    .fill = fill,
-    .unmake = iron__data_unmake,
-    .check = check,
-    .contender_at = contender_at,
+    .rows_max = IRON_TOKENS_ROWS_MAX,
 };

@@ -10,6 +10,7 @@
  */
 #include "ops/tokens/tokens.h"
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/data.h"
 #include "ops/kit.h"
 #include "ops/op.h"
@@ -19,8 +20,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NODES       4096u
-#define VOCAB_USUAL 50257u
+#define NODES 4096u
 
 /* The answer: the batch's contribution, and the nodes after it. A contender without nodes (a
  * library that only reduces) sets has_nodes to 0 and may leave out all members after it. */
@@ -48,11 +48,10 @@ iron_status iron__tokens_accept_vocab(const iron__case *c, iron_error *err) {
 }
 
 static iron_status accept(const iron__case *c, iron_error *err) {
-    uint64_t most = IRON_TOKENS_ROWS_MAX;
+    uint64_t most;
 
     IRON_TRY(iron__tokens_accept_vocab(c, err));
-    if (most > (UINT64_C(1) << 62) / c->vocab)
-        most = (UINT64_C(1) << 62) / c->vocab;
+    most = iron__min(IRON_TOKENS_ROWS_MAX, (UINT64_C(1) << 62) / c->vocab);
     IRON_FAIL_IF(c->rows < 1 || c->rows > most, err, IRON_E_ARG,
                  "a batch of %" PRIu64 " tokens; it must be 1 to %" PRIu64, c->rows, most);
     return IRON_OK;
@@ -67,36 +66,30 @@ typedef struct reduction {
 
 static const tokens_problem *own_of(const iron__op_problem *p) { return p->own; }
 
-static iron__tokens_run run_at(const iron__op_problem *p, uint64_t first, uint64_t count) {
-    return (iron__tokens_run){(const uint32_t *)p->inputs[0].data + first, (size_t)count, first,
+static iron__tokens_run run_at(const iron__op_problem *p, uint64_t first, size_t count) {
+    return (iron__tokens_run){(const uint32_t *)p->inputs[0].data + first, count, first,
                               &own_of(p)->divisor, NULL};
 }
 
 static void reduce_run(void *context, size_t index) {
     const reduction *r = context;
-    uint64_t first = (uint64_t)index * IRON_TOKENS_RUN, left = r->problem->c.rows - first;
+    uint64_t first = (uint64_t)index * IRON_TOKENS_RUN;
     iron__tokens_run run =
-        run_at(r->problem, first, left < IRON_TOKENS_RUN ? left : IRON_TOKENS_RUN);
+        run_at(r->problem, first, iron__min_size(IRON_TOKENS_RUN, r->problem->c.rows - first));
 
     r->runs[index] = r->variant->reduce(&run);
 }
 
-static size_t runs_of(const iron__case *c) {
-    return (size_t)((c->rows + IRON_TOKENS_RUN - 1) / IRON_TOKENS_RUN);
-}
+static size_t runs_of(const iron__case *c) { return iron__kit_pieces(c->rows, IRON_TOKENS_RUN); }
 
-/* The contribution of the batch; pool NULL: on this thread alone. */
-static iron__contribution reduce_batch(reduction *r, iron__thread_pool *pool) {
+/* The contribution of the batch. */
+static iron__contribution reduce_batch(reduction r, iron__thread_pool *pool) {
     iron__contribution c = iron__contribution_neutral();
-    size_t runs = runs_of(&r->problem->c);
+    size_t runs = runs_of(&r.problem->c);
 
-    if (pool)
-        iron__thread_pool_run(pool, reduce_run, r, runs);
-    else
-        for (size_t k = 0; k < runs; k++)
-            reduce_run(r, k);
+    iron__thread_pool_run(pool, reduce_run, &r, runs);
     for (size_t k = 0; k < runs; k++)
-        c = iron__contribution_merge(c, r->runs[k]);
+        c = iron__contribution_merge(c, r.runs[k]);
     return c;
 }
 
@@ -135,11 +128,9 @@ static void generate(void *context, size_t begin, size_t end) {
 }
 
 iron_status iron__tokens_generate(iron__op_problem *p, iron_error *err) {
-    if (p->c.data)
-        return iron__data_own(p, "tokens", err);
-    p->input_count = 1;
-    IRON_TRY(iron__data_take(&p->inputs[0], "tokens", (size_t)p->c.rows * sizeof(uint32_t), err));
-    iron__data_pieces(p->pool, (size_t)p->c.rows, generate, p);
+    IRON_TRY(iron__data_own(p, "tokens", err));
+    if (!p->c.data)
+        iron__data_pieces(p->pool, (size_t)p->c.rows, generate, p);
     return IRON_OK;
 }
 
@@ -158,10 +149,9 @@ static iron_status fill(iron__op_problem *p, iron_error *err) {
     IRON_TRY(iron__tokens_generate(p, err));
     /* The reference: token by token, with %. */
     r = (reduction){iron__tokens_variant_find("scalar"), p, NULL};
-    own = p->own;
-    IRON_TRY(IRON_ALLOCATE(&r.runs, iron__allocator_default(), runs_of(&p->c), "runs", err));
-    answer_with(p, reduce_batch(&r, p->pool), own->expected);
-    iron__release(iron__allocator_default(), r.runs);
+    IRON_TRY(IRON_ALLOCATE(&r.runs, allocator, runs_of(&p->c), "runs", err));
+    answer_with(p, reduce_batch(r, p->pool), own->expected);
+    iron__release(allocator, r.runs);
     return IRON_OK;
 }
 
@@ -212,9 +202,8 @@ static size_t scratch_bytes(const iron__op_problem *p, uint32_t threads) {
 }
 
 static void run_once(const iron__cpu_work *w) {
-    reduction r = {w->row->own, w->problem, w->scratch};
-
-    answer_with(w->problem, reduce_batch(&r, r.variant->all_threads ? w->pool : NULL), w->output);
+    answer_with(w->problem, reduce_batch((reduction){w->row->own, w->problem, w->scratch}, w->pool),
+                w->output);
 }
 
 #define TASK_NODES 16u
@@ -230,7 +219,7 @@ static void reduce_nodes(void *context, size_t task) {
     node_work *n = context;
     const iron__tokens_variant *variant = n->work->row->own;
     const iron__op_problem *p = n->work->problem;
-    iron__tokens_run run = run_at(p, 0, p->c.rows);
+    iron__tokens_run run = run_at(p, 0, (size_t)p->c.rows);
 
     for (uint32_t j = (uint32_t)task * TASK_NODES; j < ((uint32_t)task + 1) * TASK_NODES; j++) {
         iron__contribution c = variant->reduce(&run);
@@ -253,21 +242,18 @@ static void run_per_node(const iron__cpu_work *w) {
  * tell seconds from minutes. */
 #define PAIRS_PER_SECOND 5e8
 
-static double cpu_seconds(const iron__contender *row, const iron__case *c,
-                          const iron__gpu_info *device, uint32_t threads) {
-    const iron__tokens_variant *variant = row->own;
-
-    (void)device;
-    if (!variant->per_node)
-        return 0;
-    return (double)c->rows * NODES / PAIRS_PER_SECOND / threads;
+static double seconds(const iron__contender *row, const iron__case *c, const iron__gpu_info *device,
+                      uint32_t threads) {
+    if (device)
+        return iron__tokens_gpu_seconds(row->own, device, NODES, c->rows);
+    return row->passes > 1 ? (double)c->rows * NODES / PAIRS_PER_SECOND / threads : 0;
 }
 
 iron_status iron__tokens_contender_init(iron__gpu_work *work, iron__tokens_contender **out,
                                         iron_error *err) {
-    work->own = *out =
-        iron__allocate(iron__allocator_default(), 1, sizeof **out, "a contender", err);
-    return *out ? iron__gpu_event_create(work->device, &work->event, err) : IRON_E_NOMEM;
+    IRON_TRY(IRON_ALLOCATE(out, iron__allocator_default(), 1, "a contender", err));
+    work->own = *out;
+    return iron__gpu_event_create(work->device, &work->event, err);
 }
 
 void iron__tokens_contender_tear_down(iron__gpu_work *work) {
@@ -278,7 +264,6 @@ void iron__tokens_contender_tear_down(iron__gpu_work *work) {
     iron__tokens_gpu_destroy(c->tokens);
     iron__nodes_deinit(&c->nodes);
     iron_lattice_destroy(c->lattice);
-    iron__release(iron__allocator_default(), c);
 }
 
 iron_status iron__tokens_contender_finish(iron__gpu_work *work, const iron__gpu_data *data,
@@ -347,12 +332,6 @@ static iron_status fetch(iron__gpu_work *work, iron__gpu_queue *queue, void *out
 static const iron__gpu_launcher launcher = {IRON_TOKENS_CONTENDER, .set_up = set_up, .reset = reset,
                                             .fetch = fetch};
 
-static double gpu_seconds(const iron__contender *row, const iron__case *c,
-                          const iron__gpu_info *device, uint32_t threads) {
-    (void)threads;
-    return iron__tokens_gpu_seconds(row->own, device, NODES, c->rows);
-}
-
 #define PREFIX (sizeof "tokens.cpu." - 1)
 
 static bool contender_at(size_t index, iron__contender *out) {
@@ -370,7 +349,7 @@ static bool contender_at(size_t index, iron__contender *out) {
                                  .backends = IRON_ON_GPU,
                                  .passes = row->per_node ? NODES : 1,
                                  .gpu = &launcher,
-                                 .seconds = gpu_seconds,
+                                 .seconds = seconds,
                                  .own = row};
         return true;
     }
@@ -383,7 +362,7 @@ static bool contender_at(size_t index, iron__contender *out) {
                              .cpu_run = v->per_node ? run_per_node : run_once,
                              .cpu_scratch_bytes = scratch_bytes,
                              .is_single = !v->all_threads,
-                             .seconds = cpu_seconds,
+                             .seconds = seconds,
                              .own = v};
     return true;
 }
@@ -410,13 +389,8 @@ const iron__op iron__op_tokens = {
     .used =
         "This is the product's own work: `iron feed` runs these rows (src/ops/tokens/champion.k, "
         "apply.k, champion.cu), and --mode auto chooses among them.",
-    .elements = IRON_BIT(IRON_U32),
-    .usual = IRON_U32,
-    .is_line = true,
-    .takes_data = true,
+    IRON_TOKENS_OP,
     .nodes = NODES,
-    .vocab_usual = VOCAB_USUAL,
-    .bound = IRON_BOUND_READ,
     .baselines = {"scalar", "reduce"},
     /* Powers of two around the sizes of caches, and the papers' 3 MiB. */
     IRON_SIZES({"batch", "64KiB", 1 << 14, 1, NULL}, {"batch", "256KiB", 1 << 16, 1, NULL},
@@ -426,13 +400,9 @@ const iron__op iron__op_tokens = {
                {"batch", "32MiB", 1 << 23, 1, NULL}, {"batch", "64MiB", 1 << 24, 1, NULL},
                {"batch", "128MiB", 1 << 25, 1, NULL}, {"batch", "256MiB", 1 << 26, 1, NULL},
                {"batch", "1GiB", 1 << 28, 1, NULL}),
-    .usual_log2 = {{26, 40}, {28, 40}},
-    .bytes_each = sizeof(uint32_t),
     .operations_each = 5, /* hash, addition, XOR, remainder, sum */
-    .accept = accept,
     .make = iron__data_make,
     .fill = fill,
     .unmake = unmake,
     .check = check,
-    .contender_at = contender_at,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tokens_contender.h: what the ops `tokens` and `seal` share: their input, and a
- * contender on a GPU that feeds one stream of tokens to iron__tokens_gpu, whole or in parts. How
- * its iron__tokens_gpu is made, how a run begins and what its answer is, each op defines itself.
+ * tokens_contender.h: what the ops `tokens` and `seal` share: their input, and a contender on a GPU
+ * that feeds one stream of tokens to iron__tokens_gpu, whole or in parts. How its iron__tokens_gpu
+ * is made, how a run begins and what its answer is, each op defines itself.
  */
 #ifndef IRON_OPS_TOKENS_TOKENS_CONTENDER_H
 #define IRON_OPS_TOKENS_TOKENS_CONTENDER_H
@@ -21,6 +21,12 @@
  * vocabulary. */
 iron_status iron__tokens_accept_vocab(const iron__case *c, iron_error *err);
 iron_status iron__tokens_generate(iron__op_problem *p, iron_error *err);
+
+/* What both ops share; their files call their functions `accept` and `contender_at`. */
+#define IRON_TOKENS_OP                                                                             \
+    .elements = IRON_BIT(IRON_U32), .usual = IRON_U32, .is_line = true, .takes_data = true,        \
+    .vocab_usual = 50257, .bound = IRON_BOUND_READ, .usual_log2 = {{26, 40}, {28, 40}},            \
+    .bytes_each = sizeof(uint32_t), .accept = accept, .contender_at = contender_at
 
 /* A contender's own part of its iron__gpu_work, whose event is recorded after each part. */
 typedef struct iron__tokens_contender {

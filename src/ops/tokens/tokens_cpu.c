@@ -21,6 +21,7 @@
 #include "ops/tokens/tokens_cpu.h"
 
 #include "core/hash.h"
+#include "core/number.h"
 
 #include <string.h>
 
@@ -51,19 +52,14 @@ iron__contribution iron__tokens_one_by_one(const iron__tokens_run *run) {
 }
 
 iron__tokens_run iron__tokens_part(const iron__tokens_run *run, size_t begin, size_t count) {
-    iron__tokens_run part = {NULL, count, run->first + begin, run->divisor, NULL};
-
-    if (run->tokens_u16)
-        part.tokens_u16 = run->tokens_u16 + begin;
-    else
-        part.tokens = run->tokens + begin;
-    return part;
+    return (iron__tokens_run){run->tokens_u16 ? NULL : run->tokens + begin, count,
+                              run->first + begin, run->divisor,
+                              run->tokens_u16 ? run->tokens_u16 + begin : NULL};
 }
 
 iron__contribution iron__tokens_by_groups(const iron__tokens_run *run,
                                           iron__tokens_reduce reduce_groups) {
-    size_t to_group = (size_t)(-run->first % IRON_HASH_GROUP);
-    size_t head = to_group < run->count ? to_group : run->count;
+    size_t head = iron__min_size(run->count, -run->first % IRON_HASH_GROUP);
     size_t body = (run->count - head) / IRON_HASH_GROUP * IRON_HASH_GROUP;
     iron__tokens_run before = iron__tokens_part(run, 0, head);
     iron__tokens_run groups = iron__tokens_part(run, head, body);
@@ -115,8 +111,7 @@ static iron__contribution tokens_hybrid(const iron__tokens_run *run) {
     uint64_t sums[HYBRID_THREADS] = {0};
 
     for (size_t k = 0; k < run->count; k += HYBRID_THREADS) {
-        size_t left = run->count - k;
-        uint32_t width = left < HYBRID_THREADS ? (uint32_t)left : HYBRID_THREADS;
+        uint32_t width = (uint32_t)iron__min(run->count - k, HYBRID_THREADS);
 
         for (uint32_t thread = 0; thread < width; thread++) {
             uint32_t p = run->tokens[k + thread] + iron__position_hash(run->first + k + thread);
@@ -135,9 +130,13 @@ static iron__contribution tokens_hybrid(const iron__tokens_run *run) {
     return (iron__contribution){run->count, sums[0], xors[0]};
 }
 
-static iron__token_stats reference_stats(const iron__quads_run *run) {
+static void quads_reference(const iron__quads_run *run, iron__seal_words *words,
+                            iron__token_stats *stats) {
     iron__token_stats s = iron__token_stats_neutral();
 
+    iron__seal_quads(words, run->tokens, run->first_quad, run->quads);
+    if (!stats)
+        return;
     for (size_t k = 0; k < 4 * run->quads; k++) {
         uint32_t token = run->tokens[k];
 
@@ -145,21 +144,12 @@ static iron__token_stats reference_stats(const iron__quads_run *run) {
             s.min = token;
         if (token > s.max)
             s.max = token;
-        if (token < run->vocab)
-            continue;
-        if (s.out_of_vocab++ == 0) {
+        if (token >= run->vocab && s.out_of_vocab++ == 0) {
             s.first_position = 4 * run->first_quad + k;
             s.first_value = token;
         }
     }
-    return s;
-}
-
-static void quads_reference(const iron__quads_run *run, iron__seal_words *words,
-                            iron__token_stats *stats) {
-    iron__seal_quads(words, run->tokens, run->first_quad, run->quads);
-    if (stats)
-        *stats = iron__token_stats_merge(*stats, reference_stats(run));
+    *stats = iron__token_stats_merge(*stats, s);
 }
 
 static inline uint32_t token_at(const iron__quads_part *part, size_t k, bool is_u16) {
@@ -230,33 +220,23 @@ static void reduce_block(const iron__quads_part *part, const iron__quads_loops *
     *stats = iron__token_stats_merge(*stats, block);
 }
 
-/* The part that begins with this quad of the stream: at most `left` quads. Its tokens are not
- * set. */
-static iron__quads_part part_at(uint64_t quad, size_t left, bool is_block) {
-    uint64_t in_window = (UINT64_C(1) << 32) - (uint32_t)quad;
-    iron__quads_part part = {
-        .quads = left, .low_quad = (uint32_t)quad, .window = iron__seal_window(quad)};
-
-    if (part.quads > in_window)
-        part.quads = (size_t)in_window;
-    if (is_block && part.quads > IRON_QUADS_BLOCK)
-        part.quads = IRON_QUADS_BLOCK;
-    return part;
-}
-
 void iron__quads_by_parts(const iron__quads_run *run, const void *tokens, size_t quad_bytes,
                           const iron__quads_loops *loops, iron__seal_words *words,
                           iron__token_stats *stats) {
     bool is_long = run->quads > IRON_PREFETCH_BYTES / quad_bytes;
+    size_t most = stats || quad_bytes < 16 ? IRON_QUADS_BLOCK : SIZE_MAX;
     iron__quads_sums sums = {0, 0, 0, 0, 0};
 
     for (size_t done = 0; done < run->quads;) {
-        uint64_t quad = run->first_quad + done;
-        iron__quads_part part = part_at(quad, run->quads - done, stats || quad_bytes < 16);
+        uint64_t quad = run->first_quad + done, in_window = (UINT64_C(1) << 32) - (uint32_t)quad;
+        iron__quads_part part = {
+            .tokens = (const char *)tokens + done * quad_bytes,
+            .quad_bytes = quad_bytes,
+            .quads = iron__min_size(iron__min_size(run->quads - done, most), in_window),
+            .low_quad = (uint32_t)quad,
+            .window = iron__seal_window(quad),
+            .ahead = is_long ? IRON_PREFETCH_BYTES : 0};
 
-        part.tokens = (const char *)tokens + done * quad_bytes;
-        part.quad_bytes = quad_bytes;
-        part.ahead = is_long ? IRON_PREFETCH_BYTES : 0;
         if (stats)
             reduce_block(&part, loops, 4 * quad, run->vocab, &sums, stats);
         else
@@ -277,11 +257,8 @@ typedef struct group_keys {
 
 static inline void make_keys(group_keys *g, uint32_t low_quad, uint64_t window) {
     for (uint32_t j = 0; j < PORTABLE_QUADS; j++) {
-        uint32_t z = iron__quads_start(low_quad + j);
+        uint32_t z = iron__quads_scrambled(iron__quads_start(low_quad + j));
 
-        z = (z ^ z >> IRON_SEAL_SHIFT_0) * IRON_SEAL_FACTOR_0;
-        z = (z ^ z >> IRON_SEAL_SHIFT_1) * IRON_SEAL_FACTOR_1;
-        z ^= z >> IRON_SEAL_SHIFT_2;
         g->k0[j] = z ^ (uint32_t)window;
         g->k1[j] = (z * IRON_SEAL_STEP + IRON_SEAL_OTHER) ^ (uint32_t)(window >> 32);
         g->k2[j] = iron__quads_rotate(g->k0[j], IRON_SEAL_ROTATE_2);
@@ -348,23 +325,26 @@ static const iron__tokens_variant scalar_row = {
     "tokens.cpu.scalar", "scalar", 0, iron__tokens_scalar,
     .idea = "one token at a time with %: the reference"};
 static const iron__tokens_variant threads_row = {
-    .name = "tokens.cpu.threads",
-    .mode = "threads",
-    .reduce = iron__tokens_scalar,
+    "tokens.cpu.threads",
+    "threads",
+    0,
+    iron__tokens_scalar,
     .all_threads = true,
     .idea = "the reference's loop, runs distributed over all threads",
     .beats = "tokens.cpu.scalar"};
 static const iron__tokens_variant node_row = {
-    .name = "tokens.cpu.node",
-    .mode = "node",
-    .reduce = iron__tokens_one_by_one,
+    "tokens.cpu.node",
+    "node",
+    0,
+    iron__tokens_one_by_one,
     .all_threads = true,
     .per_node = true,
     .idea = "each node loops over all tokens: O(nodes x tokens)"};
 static const iron__tokens_variant hybrid_row = {
-    .name = "tokens.cpu.hybrid",
-    .mode = "hybrid",
-    .reduce = tokens_hybrid,
+    "tokens.cpu.hybrid",
+    "hybrid",
+    0,
+    tokens_hybrid,
     .all_threads = true,
     .per_node = true,
     .idea = "each node sums strided tokens, then a tree: O(nodes x tokens), vectorised",

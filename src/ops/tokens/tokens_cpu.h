@@ -154,6 +154,12 @@ static inline uint32_t iron__quads_rotate(uint32_t x, unsigned by) {
     return x << by | x >> (32 - by);
 }
 
+static inline uint32_t iron__quads_scrambled(uint32_t z) {
+    z = (z ^ z >> IRON_SEAL_SHIFT_0) * IRON_SEAL_FACTOR_0;
+    z = (z ^ z >> IRON_SEAL_SHIFT_1) * IRON_SEAL_FACTOR_1;
+    return z ^ z >> IRON_SEAL_SHIFT_2;
+}
+
 /* Keeps the compiler from computing x in another order: gcc would add products in pairs, with more
  * instructions and registers. */
 #define IRON_KEEP(x) __asm__("" : "+r"(x))
@@ -163,9 +169,7 @@ static inline void iron__quads_add_products(iron__quads_sums *s, const uint32_t 
                                             uint64_t window) {
     uint32_t k0, k1, k2, k3;
 
-    z = (z ^ z >> IRON_SEAL_SHIFT_0) * IRON_SEAL_FACTOR_0;
-    z = (z ^ z >> IRON_SEAL_SHIFT_1) * IRON_SEAL_FACTOR_1;
-    z ^= z >> IRON_SEAL_SHIFT_2;
+    z = iron__quads_scrambled(z);
     k0 = z ^ (uint32_t)window;
     k1 = (z * IRON_SEAL_STEP + IRON_SEAL_OTHER) ^ (uint32_t)(window >> 32);
     k2 = iron__quads_rotate(k0, IRON_SEAL_ROTATE_2);

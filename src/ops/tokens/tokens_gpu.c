@@ -31,6 +31,7 @@
 #include "core/divisor.h"
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "ops/kit.h"
 
 #include <string.h>
@@ -54,11 +55,6 @@ static uint32_t at_most(uint64_t value, uint32_t most) {
     return value < most ? (uint32_t)value : most;
 }
 
-/* How many groups of `by` cover `value`. */
-static uint32_t quotient_up(uint64_t value, uint32_t by) {
-    return (uint32_t)iron__kit_pieces(value, by);
-}
-
 static void pair_groups(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
     (void)info;
     groups[0] = at_most(iron__kit_pieces(s->count, TOKENS_PAIRS_SIDE), PAIRS_GROUPS_MAX);
@@ -67,8 +63,8 @@ static void pair_groups(const iron__gpu_info *info, const tokens_span *s, uint32
 
 /* 64 groups of 8 warps, or two per unit of a larger device. */
 static void warp_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
-    uint32_t most = quotient_up(s->nodes, TOKENS_TILED_THREADS / 32);
-    uint32_t wanted = 2 * info->units > VECTOR_GROUPS ? 2 * info->units : VECTOR_GROUPS;
+    uint32_t most = (uint32_t)iron__kit_pieces(s->nodes, TOKENS_TILED_THREADS / 32);
+    uint32_t wanted = (uint32_t)iron__max(2 * info->units, VECTOR_GROUPS);
 
     groups[0] = wanted < most || most < VECTOR_GROUPS ? wanted : most;
 }
@@ -139,8 +135,7 @@ const iron__tokens_gpu_row *iron__tokens_gpu_row_find(const char *name) {
 const iron__tokens_gpu_row *iron__tokens_gpu_row_for(size_t backend, const char *name) {
     const iron__tokens_gpu_row *row = iron__tokens_gpu_row_find(name);
 
-    return row && (strcmp(row->mode, name) == 0 || strcmp(row->names[backend], name) == 0) ? row
-                                                                                           : NULL;
+    return row && strcmp(row->names[!backend], name) != 0 ? row : NULL;
 }
 
 double iron__tokens_gpu_seconds(const iron__tokens_gpu_row *row, const iron__gpu_info *info,
@@ -179,7 +174,6 @@ _Static_assert(sizeof(quads_span) == 40 && sizeof(quads_found) == 56,
 /* The seal of a stream. */
 typedef struct quads_gpu {
     iron__gpu_kernel *aligned, *anywhere, *all, *edges;
-    iron__gpu_buffer *found, *carry;
     iron__quads_total before;
     quads_found host[FOUND_COUNT]; /* copied to or from the device: must outlive a failed call */
     uint32_t host_carry[CARRY_COUNT];
@@ -209,6 +203,7 @@ typedef struct gpu_buffers {
     iron__gpu_buffer *epochs;           /* of step: u32 */
     iron__gpu_buffer *arrived;          /* of whole: u32, 0 between launches */
     iron__gpu_buffer *overflow;         /* u32: nonzero once a token had more than 32 bits */
+    iron__gpu_buffer *found, *carry;    /* with a seal */
 } gpu_buffers;
 
 #define BUFFER_COUNT (sizeof(gpu_buffers) / sizeof(iron__gpu_buffer *))
@@ -264,10 +259,10 @@ static iron_status quads_build(iron__tokens_gpu *t, iron_error *err) {
     t->quads = q;
     if (!q)
         return IRON_E_NOMEM;
-    IRON_TRY(
-        iron__gpu_buffer_create(t->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host, &q->found, err));
+    IRON_TRY(iron__gpu_buffer_create(t->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host,
+                                     &t->buffers.found, err));
     IRON_TRY(iron__gpu_buffer_create(t->device, IRON_GPU_MEMORY_DEVICE, sizeof q->host_carry,
-                                     &q->carry, err));
+                                     &t->buffers.carry, err));
     return find_all(t,
                     (const wanted_kernel[]){
                         {stats ? "quads_stats_aligned" : "quads_seal_aligned", &q->aligned},
@@ -304,59 +299,48 @@ static uint32_t quads_groups(const iron__tokens_gpu *t, uint64_t quads) {
     return at_most(iron__kit_pieces(quads, QUADS_THREADS), full > 0 ? full : 1);
 }
 
-/* Whole quads of one window. */
-static iron_status take_quads(iron__tokens_gpu *t, iron__gpu_queue *queue,
-                              const iron__gpu_buffer *tokens, const quads_span *s,
-                              iron_error *err) {
-    quads_gpu *q = t->quads;
-
-    return IRON_KIT_LAUNCH(queue, err, s->begin % 4 == 0 ? q->aligned : q->anywhere,
-                           quads_groups(t, s->quads), QUADS_THREADS, IRON_GPU_BUFFER(tokens),
-                           IRON_GPU_BUFFER(q->found), IRON_GPU_VALUE(*s));
+static uint64_t stream_position(const iron__tokens_gpu *t) {
+    return t->progress.closed_tokens + t->progress.open_tokens;
 }
 
-/* Tokens begin ... begin+count-1 of a buffer; `position` is that of the first. */
-static iron_status quads_feed(iron__tokens_gpu *t, iron__gpu_queue *queue,
-                              const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
-                              uint64_t position, iron_error *err) {
-    uint64_t to_quad = -position % 4;
-    uint64_t head = to_quad < count ? to_quad : count;
-    uint64_t quads = (count - head) / 4;
+/* The seal of a span, if it is wanted; the contribution is another launch. */
+static iron_status launch_seal(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                               const iron__gpu_buffer *tokens, const tokens_span *c,
+                               iron_error *err) {
+    const quads_gpu *q = t->quads;
+    uint64_t position = stream_position(t), head = iron__min(-position % 4, c->count);
+    quads_span s = quads_span_of(t, c->begin, position, 0);
+    uint64_t quads = (c->count - head) / 4, at = QUADS_GROUPS;
 
-    if (head > 0 || (count - head) % 4 > 0) {
-        quads_span s = quads_span_of(t, begin, position, 0);
-        uint64_t at = QUADS_GROUPS;
+    if (!q)
+        return IRON_OK;
+    t->is_step_last = false;
+    if (head > 0 || (c->count - head) % 4 > 0)
+        IRON_TRY(IRON_KIT_LAUNCH(queue, err, q->edges, 1, QUADS_EDGE_THREADS,
+                                 IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(t->buffers.found),
+                                 IRON_GPU_BUFFER(t->buffers.carry), IRON_GPU_VALUE(s),
+                                 IRON_GPU_VALUE(c->count), IRON_GPU_VALUE(at)));
+    for (uint64_t done = head; quads > 0; quads -= s.quads, done += 4 * s.quads) {
+        uint64_t in_window = quads_in_window(position + done);
 
-        IRON_TRY(IRON_KIT_LAUNCH(queue, err, t->quads->edges, 1, QUADS_EDGE_THREADS,
-                                 IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(t->quads->found),
-                                 IRON_GPU_BUFFER(t->quads->carry), IRON_GPU_VALUE(s),
-                                 IRON_GPU_VALUE(count), IRON_GPU_VALUE(at)));
-    }
-    begin += head;
-    position += head;
-    while (quads > 0) {
-        uint64_t left = quads_in_window(position);
-        quads_span s = quads_span_of(t, begin, position, quads < left ? quads : left);
-
-        IRON_TRY(take_quads(t, queue, tokens, &s, err));
-        begin += 4 * s.quads;
-        position += 4 * s.quads;
-        quads -= s.quads;
+        s = quads_span_of(t, c->begin + done, position + done, iron__min(quads, in_window));
+        IRON_TRY(IRON_KIT_LAUNCH(queue, err, s.begin % 4 == 0 ? q->aligned : q->anywhere,
+                                 quads_groups(t, s.quads), QUADS_THREADS, IRON_GPU_BUFFER(tokens),
+                                 IRON_GPU_BUFFER(t->buffers.found), IRON_GPU_VALUE(s)));
     }
     return IRON_OK;
 }
 
-/* The same for whole quads of one window that begin at a multiple of 16 bytes, together with their
- * contribution, which goes where `c` says. */
-static iron_status quads_feed_with_contribution(iron__tokens_gpu *t, iron__gpu_queue *queue,
-                                                const iron__gpu_buffer *tokens,
-                                                const tokens_span *c, uint64_t position,
-                                                iron_error *err) {
-    quads_span s = quads_span_of(t, c->begin, position, c->count / 4);
+/* Seal and contribution of whole quads of one window that begin at a multiple of 16 bytes. */
+static iron_status launch_seal_and_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
+                                          const iron__gpu_buffer *tokens, const tokens_span *c,
+                                          iron_error *err) {
+    quads_span s = quads_span_of(t, c->begin, stream_position(t), c->count / 4);
 
+    t->is_step_last = false;
     return IRON_KIT_LAUNCH(queue, err, t->quads->all, quads_groups(t, s.quads), QUADS_THREADS,
                            IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(t->buffers.xors),
-                           IRON_GPU_BUFFER(t->buffers.sums), IRON_GPU_BUFFER(t->quads->found),
+                           IRON_GPU_BUFFER(t->buffers.sums), IRON_GPU_BUFFER(t->buffers.found),
                            IRON_GPU_VALUE(*c), IRON_GPU_VALUE(s));
 }
 
@@ -372,13 +356,9 @@ void iron__tokens_gpu_destroy(iron__tokens_gpu *t) {
         return;
     for (size_t k = 0; k < BUFFER_COUNT; k++)
         iron__gpu_buffer_destroy(t->all_buffers[k]);
-    if (t->quads) {
-        iron__gpu_buffer_destroy(t->quads->found);
-        iron__gpu_buffer_destroy(t->quads->carry);
-        iron__release(t->config.allocator, t->quads);
-    }
     if (!t->config.program)
         iron__gpu_program_unload(t->device, t->program);
+    iron__release(t->config.allocator, t->quads);
     iron__release(t->config.allocator, t->record);
     iron__release(t->config.allocator, t);
 }
@@ -523,10 +503,6 @@ iron_status iron__tokens_gpu_record(iron__tokens_gpu *t, iron__batch_closed clos
 
 static bool is_recording(const iron__tokens_gpu *t) { return t->record && t->record->closed; }
 
-static uint64_t stream_position(const iron__tokens_gpu *t) {
-    return t->progress.closed_tokens + t->progress.open_tokens;
-}
-
 static tokens_span span_of(const iron__tokens_gpu *t, uint64_t begin, uint64_t count) {
     tokens_span s = t->span;
 
@@ -568,7 +544,7 @@ static iron_status launch_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
     if (row->groups)
         row->groups(&t->device->info, s, launch.groups);
     else
-        launch.groups[0] = quotient_up(s->nodes, row->nodes);
+        launch.groups[0] = (uint32_t)iron__kit_pieces(s->nodes, row->nodes);
     if (row->takes_many && s->batch < SHORT_BATCH) {
         launch.kernel = t->kernels.few;
         launch.threads[0] = TOKENS_FEW_THREADS;
@@ -585,7 +561,7 @@ static iron_status launch_reduce(iron__tokens_gpu *t, iron__gpu_queue *queue,
 #define LATTICE_ARGS(b) IRON_GPU_BUFFER((b)->points), IRON_GPU_BUFFER((b)->nearest)
 
 static uint32_t apply_groups(const iron__tokens_gpu *t) {
-    return quotient_up(t->config.nodes, TOKENS_APPLY_THREADS);
+    return (uint32_t)iron__kit_pieces(t->config.nodes, TOKENS_APPLY_THREADS);
 }
 
 /* Part II's second kernel: applies one batch of `count` tokens to every node. Afterwards its
@@ -608,8 +584,8 @@ static iron_status apply_one(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64
     return IRON_OK;
 }
 
-/* Hands the pending batches to the host; the last one has `last` tokens. The open batch, whose
- * entry follows them, moves to the first entry. */
+/* Hands the pending batches to the host. The open batch, whose entry follows them, moves to the
+ * first entry. */
 static iron_status record_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t last,
                                iron_error *err) {
     batch_record *r = t->record;
@@ -635,14 +611,14 @@ static iron_status record_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint
     return IRON_OK;
 }
 
-/* Applies the pending batches; the last one has `last` tokens. */
+/* Applies the pending batches, or hands them to the host; the last one has `last` tokens. */
 static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint64_t last,
                               iron_error *err) {
     gpu_buffers *b = &t->buffers;
     tokens_closing c = t->closing;
     iron__gpu_launch gather = {
         .kernel = t->kernels.gather,
-        .groups = {apply_groups(t), quotient_up(t->pending, TOKENS_CHUNK)},
+        .groups = {apply_groups(t), (uint32_t)iron__kit_pieces(t->pending, TOKENS_CHUNK)},
         .threads = {TOKENS_APPLY_THREADS, 1},
         IRON_KIT_ARGS(IRON_GPU_BUFFER(b->xors), IRON_GPU_BUFFER(b->sums),
                       IRON_GPU_BUFFER(b->activations), IRON_GPU_BUFFER(b->batch_potentials),
@@ -650,6 +626,8 @@ static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint6
                       IRON_GPU_BUFFER(b->totals), LATTICE_ARGS(b), IRON_GPU_VALUE(t->lattice),
                       IRON_GPU_VALUE(c))};
 
+    if (is_recording(t))
+        return record_many(t, queue, last, err);
     c.count = t->pending;
     c.last = last;
     t->is_step_last = false;
@@ -665,9 +643,7 @@ static iron_status apply_many(iron__tokens_gpu *t, iron__gpu_queue *queue, uint6
 
 iron_status iron__tokens_gpu_apply_pending(iron__tokens_gpu *t, iron__gpu_queue *queue,
                                            iron_error *err) {
-    if (t->pending == 0)
-        return IRON_OK;
-    return (is_recording(t) ? record_many : apply_many)(t, queue, t->config.batch, err);
+    return t->pending == 0 ? IRON_OK : apply_many(t, queue, t->config.batch, err);
 }
 
 iron_status iron__tokens_gpu_end_batch(iron__tokens_gpu *t, iron__gpu_queue *queue,
@@ -682,7 +658,7 @@ iron_status iron__tokens_gpu_end_batch(iron__tokens_gpu *t, iron__gpu_queue *que
     if (!t->config.row->takes_many)
         return apply_one(t, queue, count, err);
     t->pending++;
-    return (is_recording(t) ? record_many : apply_many)(t, queue, count, err);
+    return apply_many(t, queue, count, err);
 }
 
 /* A step: 6144 quads per group, 12 per thread. Fewer groups exchange their sums sooner, more groups
@@ -706,7 +682,6 @@ static iron_status launch_last_group(iron__tokens_gpu *t, iron__gpu_queue *queue
                                      const iron__gpu_buffer *tokens, const tokens_span *s,
                                      iron_error *err) {
     gpu_buffers *b = &t->buffers;
-    uint32_t most = WHOLE_UNIT_GROUPS * t->device->info.units;
     tokens_closing c = t->closing;
     uint32_t groups[2];
 
@@ -715,10 +690,11 @@ static iron_status launch_last_group(iron__tokens_gpu *t, iron__gpu_queue *queue
     c.last = s->count;
     t->is_step_last = false;
     return IRON_KIT_LAUNCH(
-        queue, err, t->kernels.whole, groups[0] < most ? groups[0] : most, TOKENS_CHAMPION_THREADS,
-        IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(b->xors), IRON_GPU_BUFFER(b->sums),
-        IRON_GPU_BUFFER(b->arrived), NODE_ARGS(b), IRON_GPU_BUFFER(b->totals), LATTICE_ARGS(b),
-        IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice), IRON_GPU_VALUE(c));
+        queue, err, t->kernels.whole, at_most(WHOLE_UNIT_GROUPS * t->device->info.units, groups[0]),
+        TOKENS_CHAMPION_THREADS, IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(b->xors),
+        IRON_GPU_BUFFER(b->sums), IRON_GPU_BUFFER(b->arrived), NODE_ARGS(b),
+        IRON_GPU_BUFFER(b->totals), LATTICE_ARGS(b), IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice),
+        IRON_GPU_VALUE(c));
 }
 
 /* All groups exchange their sums; the first ones update the nodes. */
@@ -755,36 +731,15 @@ static bool is_whole_batch(const iron__tokens_gpu *t, const tokens_span *s) {
            s->batch >= SHORT_BATCH && (t->config.nodes <= WHOLE_NODES_MAX || can_synchronise(t, s));
 }
 
-static iron_status feed_whole_batch(iron__tokens_gpu *t, iron__gpu_queue *queue,
-                                    const iron__gpu_buffer *tokens, const tokens_span *s,
-                                    iron_error *err) {
-    IRON_TRY((can_synchronise(t, s) ? launch_synchronised : launch_last_group)(t, queue, tokens, s,
-                                                                               err));
-    t->progress.closed_tokens += s->count;
-    t->progress.batches++;
-    return IRON_OK;
-}
-
 /* How many tokens of the span one launch can take for both contribution and seal: whole quads of
  * one window, if batches consist of whole quads too. 0: they need separate launches. */
 static uint64_t shared_quads(const iron__tokens_gpu *t, const tokens_span *s) {
-    uint64_t position = stream_position(t), quads = s->count / 4, left;
+    uint64_t position = stream_position(t);
 
     if (!t->quads || s->begin % 4 || position % 4 || s->open % 4 || s->batch % 4 ||
         s->batch < SHORT_BATCH || (t->config.outputs & IRON_TOKENS_TWO_READS))
         return 0;
-    left = quads_in_window(position);
-    return 4 * (quads < left ? quads : left);
-}
-
-/* The seal of a span whose contribution is a separate launch. */
-static iron_status seal_separately(iron__tokens_gpu *t, iron__gpu_queue *queue,
-                                   const iron__gpu_buffer *tokens, const tokens_span *s,
-                                   iron_error *err) {
-    if (!t->quads)
-        return IRON_OK;
-    t->is_step_last = false;
-    return quads_feed(t, queue, tokens, s->begin, s->count, stream_position(t), err);
+    return 4 * iron__min(s->count / 4, quads_in_window(position));
 }
 
 /* Takes as much as there are entries for; *taken says how much. */
@@ -795,19 +750,21 @@ static iron_status feed_many(iron__tokens_gpu *t, iron__gpu_queue *queue,
     uint32_t entries = TOKENS_PENDING_MAX - t->pending;
     tokens_span s;
 
-    *taken = count;
-    if (count / batch >= entries)
-        *taken = entries * batch - t->progress.open_tokens;
+    *taken = count / batch < entries ? count : entries * batch - t->progress.open_tokens;
     s = span_of(t, begin, *taken);
     quads = shared_quads(t, &s);
     if (quads > 0) {
         s.count = *taken = quads;
-        t->is_step_last = false;
-        IRON_TRY(quads_feed_with_contribution(t, queue, tokens, &s, stream_position(t), err));
+        IRON_TRY(launch_seal_and_reduce(t, queue, tokens, &s, err));
     } else {
-        IRON_TRY(seal_separately(t, queue, tokens, &s, err));
-        if (is_whole_batch(t, &s))
-            return feed_whole_batch(t, queue, tokens, &s, err);
+        IRON_TRY(launch_seal(t, queue, tokens, &s, err));
+        if (is_whole_batch(t, &s)) {
+            IRON_TRY((can_synchronise(t, &s) ? launch_synchronised
+                                             : launch_last_group)(t, queue, tokens, &s, err));
+            t->progress.closed_tokens += s.count;
+            t->progress.batches++;
+            return IRON_OK;
+        }
         IRON_TRY(launch_reduce(t, queue, tokens, &s, err));
     }
     count_tokens(t, *taken);
@@ -828,20 +785,18 @@ static uint64_t piece_of(const iron__tokens_gpu *t) {
 
     if (seconds > PIECE_SECONDS)
         piece *= PIECE_SECONDS / seconds;
-    return piece > (double)PIECE_LEAST ? (uint64_t)piece : PIECE_LEAST;
+    return iron__max((uint64_t)piece, PIECE_LEAST);
 }
 
 /* A piece of the open batch. If that closes the batch, it is applied. */
 static iron_status feed_piece(iron__tokens_gpu *t, iron__gpu_queue *queue,
                               const iron__gpu_buffer *tokens, uint64_t begin, uint64_t count,
                               uint64_t *taken, iron_error *err) {
-    uint64_t left = t->config.batch - t->progress.open_tokens, piece = piece_of(t);
-    tokens_span s;
+    uint64_t left = t->config.batch - t->progress.open_tokens;
+    tokens_span s = span_of(t, begin, iron__min(iron__min(count, left), piece_of(t)));
 
-    *taken = count < left ? count : left;
-    *taken = *taken < piece ? *taken : piece;
-    s = span_of(t, begin, *taken);
-    IRON_TRY(seal_separately(t, queue, tokens, &s, err));
+    *taken = s.count;
+    IRON_TRY(launch_seal(t, queue, tokens, &s, err));
     IRON_TRY(launch_reduce(t, queue, tokens, &s, err));
     t->progress.open_tokens += *taken;
     return t->progress.open_tokens == t->config.batch ? iron__tokens_gpu_end_batch(t, queue, err)
@@ -854,7 +809,7 @@ static iron_status feed_seal(iron__tokens_gpu *t, iron__gpu_queue *queue,
                              uint64_t *taken, iron_error *err) {
     tokens_span s = span_of(t, begin, count);
 
-    IRON_TRY(seal_separately(t, queue, tokens, &s, err));
+    IRON_TRY(launch_seal(t, queue, tokens, &s, err));
     t->progress.open_tokens += count;
     *taken = count;
     return IRON_OK;
@@ -930,8 +885,8 @@ iron_status iron__tokens_gpu_seal_begin(iron__tokens_gpu *t, iron__gpu_queue *qu
     for (size_t k = 0; k < FOUND_COUNT; k++)
         q->host[k] = (quads_found){.first = UINT64_MAX, .min = UINT32_MAX};
     memcpy(q->host_carry, from->seal.carry, sizeof from->seal.carry);
-    IRON_TRY(upload(queue, q->found, q->host, sizeof q->host, err));
-    IRON_TRY(upload(queue, q->carry, q->host_carry, sizeof q->host_carry, err));
+    IRON_TRY(upload(queue, t->buffers.found, q->host, sizeof q->host, err));
+    IRON_TRY(upload(queue, t->buffers.carry, q->host_carry, sizeof q->host_carry, err));
     return iron__gpu_queue_wait(queue, err);
 }
 
@@ -940,8 +895,8 @@ iron_status iron__tokens_gpu_seal_fetch(iron__tokens_gpu *t, iron__gpu_queue *qu
     quads_gpu *q = t->quads;
     uint64_t position = stream_position(t);
 
-    IRON_TRY(download(queue, q->found, q->host, sizeof q->host, err));
-    IRON_TRY(download(queue, q->carry, q->host_carry, sizeof q->host_carry, err));
+    IRON_TRY(download(queue, t->buffers.found, q->host, sizeof q->host, err));
+    IRON_TRY(download(queue, t->buffers.carry, q->host_carry, sizeof q->host_carry, err));
     IRON_TRY(iron__gpu_queue_wait(queue, err));
     *total = q->before;
     total->seal.words.count = position / 4 * 4;

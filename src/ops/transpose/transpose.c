@@ -40,28 +40,21 @@ typedef struct place {
 
 typedef struct comparison {
     const char *a, *b;
-    size_t rows, cols; /* of A */
-    size_t element;    /* bytes */
-    void (*copy_tile)(const struct comparison *c, place p, char *copy);
+    size_t rows, cols;      /* of A */
+    size_t element;         /* bytes */
     size_t across;          /* tiles per row of tiles */
     _Atomic uint64_t first; /* index in B of the first difference found so far */
 } comparison;
 
-/* Copies a tile of A transposed; a line of the copy has SIDE elements. */
-#define COPY_TILE(name, type)                                                                      \
-    static void name(const comparison *c, place p, char *copy) {                                   \
-        const type *a = (const type *)(const void *)c->a + p.row * c->cols + p.col;                \
-                                                                                                   \
-        for (size_t i = 0; i < p.height; i++)                                                      \
-            for (size_t j = 0; j < p.width; j++)                                                   \
-                memcpy(copy + (j * SIDE + i) * sizeof *a, &a[i * c->cols + j], sizeof *a);         \
-    }
-
-COPY_TILE(copy_tile_u8, uint8_t)
-COPY_TILE(copy_tile_u16, uint16_t)
-COPY_TILE(copy_tile_f32, float)
-COPY_TILE(copy_tile_f64, double)
-#undef COPY_TILE
+/* Copies a tile of A transposed; a line of the copy has SIDE elements. `element`, their bytes, is
+ * always a constant. */
+static inline __attribute__((always_inline)) void copy_tile(const comparison *c, place p,
+                                                            char *copy, size_t element) {
+    for (size_t i = 0; i < p.height; i++)
+        for (size_t j = 0; j < p.width; j++)
+            memcpy(copy + (j * SIDE + i) * element,
+                   c->a + ((p.row + i) * c->cols + p.col + j) * element, element);
+}
 
 /* Compares lines and elements in order and reports the first difference of the tile. */
 static void compare_tile(void *context, size_t index) {
@@ -73,7 +66,14 @@ static void compare_tile(void *context, size_t index) {
         return;
     p.height = iron__min_size(c->rows - p.row, SIDE);
     p.width = iron__min_size(c->cols - p.col, SIDE);
-    c->copy_tile(c, p, tile);
+    if (c->element == 1)
+        copy_tile(c, p, tile, 1);
+    else if (c->element == 2)
+        copy_tile(c, p, tile, 2);
+    else if (c->element == 4)
+        copy_tile(c, p, tile, 4);
+    else
+        copy_tile(c, p, tile, 8);
     for (size_t j = 0; j < p.width; j++) {
         size_t line = (p.col + j) * c->rows + p.row, i = 0;
         const char *is = c->b + line * c->element, *should = tile + j * SIDE * c->element;
@@ -101,18 +101,12 @@ static double element_at(const void *array, iron__element element, size_t index)
 }
 
 static bool check(const iron__op_problem *problem, const void *output, char *text, size_t size) {
-    static void (*const copies[IRON_ELEMENTS])(const comparison *, place,
-                                               char *) = {[IRON_U8] = copy_tile_u8,
-                                                          [IRON_U16] = copy_tile_u16,
-                                                          [IRON_F32] = copy_tile_f32,
-                                                          [IRON_F64] = copy_tile_f64};
     size_t rows = (size_t)problem->c.rows, cols = (size_t)problem->c.cols;
     comparison c = {.a = problem->inputs[0].data,
                     .b = output,
                     .rows = rows,
                     .cols = cols,
                     .element = iron__element_bytes(problem->c.element),
-                    .copy_tile = copies[problem->c.element],
                     .across = (cols + SIDE - 1) / SIDE,
                     .first = rows * cols};
     int digits = problem->c.element == IRON_F64 ? 17 : 9;
@@ -140,13 +134,14 @@ static bool check(const iron__op_problem *problem, const void *output, char *tex
 typedef struct matrices {
     const void *a;
     void *b;
-    size_t rows, cols; /* of A */
+    size_t rows, cols;   /* of A */
+    size_t across, down; /* in tiles, which are numbered along the rows of A */
 } matrices;
 
 typedef struct loops {
     void (*naive)(const matrices *m);
     void (*blocked)(const matrices *m);
-    void (*tile)(const matrices *m, size_t row, size_t col); /* the tile at (row, col) */
+    void (*tiles)(void *matrices, size_t task);
     size_t tile_rows;
 } loops;
 
@@ -207,10 +202,14 @@ static const loops *loops_of(const iron__cpu_work *work) {
 }
 
 static matrices matrices_of(const iron__cpu_work *work) {
+    size_t rows = (size_t)work->problem->c.rows, cols = (size_t)work->problem->c.cols;
+
     return (matrices){.a = work->problem->inputs[0].data,
                       .b = work->output,
-                      .rows = (size_t)work->problem->c.rows,
-                      .cols = (size_t)work->problem->c.cols};
+                      .rows = rows,
+                      .cols = cols,
+                      .across = iron__kit_pieces(cols, TILE_COLS),
+                      .down = iron__kit_pieces(rows, loops_of(work)->tile_rows)};
 }
 
 static void run_naive(const iron__cpu_work *work) {
@@ -225,43 +224,11 @@ static void run_blocked(const iron__cpu_work *work) {
     loops_of(work)->blocked(&m);
 }
 
-/* All tiles, numbered along the rows of A. */
-typedef struct tiling {
-    matrices m;
-    const loops *loops;
-    size_t across, count;
-} tiling;
+static void run_tiles(const iron__cpu_work *work) {
+    matrices m = matrices_of(work);
 
-static tiling tiling_of(const iron__cpu_work *work) {
-    tiling t = {.m = matrices_of(work), .loops = loops_of(work)};
-
-    t.across = (t.m.cols + TILE_COLS - 1) / TILE_COLS;
-    t.count = t.across * ((t.m.rows + t.loops->tile_rows - 1) / t.loops->tile_rows);
-    return t;
-}
-
-static void run_tiles(const tiling *t, size_t begin, size_t end) {
-    for (size_t k = begin; k < end; k++)
-        t->loops->tile(&t->m, k / t->across * t->loops->tile_rows, k % t->across * TILE_COLS);
-}
-
-static void run_vector(const iron__cpu_work *work) {
-    tiling t = tiling_of(work);
-
-    run_tiles(&t, 0, t.count);
-}
-
-static void run_task(void *context, size_t index) {
-    const tiling *t = context;
-    size_t begin = index * TASK_TILES, left = t->count - begin;
-
-    run_tiles(t, begin, begin + (left < TASK_TILES ? left : TASK_TILES));
-}
-
-static void run_threads(const iron__cpu_work *work) {
-    tiling t = tiling_of(work);
-
-    iron__thread_pool_run(work->pool, run_task, &t, (t.count + TASK_TILES - 1) / TASK_TILES);
+    iron__thread_pool_run(work->pool, loops_of(work)->tiles, &m,
+                          iron__kit_pieces(m.across * m.down, TASK_TILES));
 }
 
 _Static_assert(sizeof(transpose_part) == 32, "kernels see the same layout");
@@ -282,49 +249,42 @@ typedef struct division {
     size_t local_bytes;
 } division;
 
-static division by_lines(size_t element) {
-    (void)element;
-    return (division){TRANSPOSE_TILE, TRANSPOSE_THREADS / TRANSPOSE_TILE, TRANSPOSE_THREADS, 0, 0};
-}
+typedef enum way {
+    NONE,
+    BY_LINES,
+    BY_TILE,
+    BY_WIDE_TILE,
+    BY_SQUARE,
+    BY_ELEMENT,
+    BY_RAW,
+    BY_LOW
+} way;
 
-static division by_tile(size_t element) {
-    (void)element;
-    return (division){TRANSPOSE_TILE, TRANSPOSE_TILE, TRANSPOSE_THREADS, 0, 0};
-}
+static division divide(way by, size_t element) {
+    uint32_t e = (uint32_t)element, lanes = VECTOR_BYTES / e, overlap = TRANSPOSE_HALO / e, rows;
 
-static division by_wide_tile(size_t element) {
-    (void)element;
-    return (division){TRANSPOSE_WIDE, TRANSPOSE_WIDE, TRANSPOSE_THREADS, 0, 0};
-}
-
-static division by_square(size_t element) {
-    uint32_t lanes = VECTOR_BYTES / (uint32_t)element;
-
-    return (division){TRANSPOSE_ACROSS * lanes, TRANSPOSE_DOWN * lanes, TRANSPOSE_CHAMPION_THREADS,
-                      .local_bytes =
+    switch (by) {
+    case BY_LINES:
+        return (division){TRANSPOSE_TILE, TRANSPOSE_THREADS / TRANSPOSE_TILE, TRANSPOSE_THREADS, 0,
+                          0};
+    case BY_TILE:
+        return (division){TRANSPOSE_TILE, TRANSPOSE_TILE, TRANSPOSE_THREADS, 0, 0};
+    case BY_WIDE_TILE:
+        return (division){TRANSPOSE_WIDE, TRANSPOSE_WIDE, TRANSPOSE_THREADS, 0, 0};
+    case BY_SQUARE:
+        return (division){TRANSPOSE_ACROSS * lanes, TRANSPOSE_DOWN * lanes,
+                          TRANSPOSE_CHAMPION_THREADS, 0,
                           (size_t)TRANSPOSE_ACROSS * (lanes * TRANSPOSE_DOWN + 1) * VECTOR_BYTES};
-}
-
-/* Lines are padded by one element. */
-static division by_element(size_t element) {
-    uint32_t rows = TRANSPOSE_ANY_ROWS(VECTOR_BYTES / element);
-
-    return (division){TRANSPOSE_ANY_COLS, rows, TRANSPOSE_ANY_THREADS,
-                      .local_bytes = (size_t)rows * (TRANSPOSE_ANY_COLS + 1) * element};
-}
-
-static division by_raw_rows(size_t element, uint32_t rows) {
-    uint32_t e = (uint32_t)element, overlap = TRANSPOSE_HALO / e;
-
-    return (division){TRANSPOSE_RAW_BYTES / e, rows,
-                      e < 4 ? TRANSPOSE_PACKED_THREADS : TRANSPOSE_RAW_THREADS, overlap,
-                      (rows + overlap) * (size_t)TRANSPOSE_RAW_PITCH(e)};
-}
-
-static division by_raw_tile(size_t element) { return by_raw_rows(element, TRANSPOSE_RAW_ROWS); }
-
-static division by_low_tile(size_t element) {
-    return by_raw_rows(element, element < 4 ? TRANSPOSE_RAW_ROWS : TRANSPOSE_LOW_ROWS);
+    case BY_ELEMENT: /* lines are padded by one element */
+        rows = TRANSPOSE_ANY_ROWS(lanes);
+        return (division){TRANSPOSE_ANY_COLS, rows, TRANSPOSE_ANY_THREADS, 0,
+                          (size_t)rows * (TRANSPOSE_ANY_COLS + 1) * element};
+    default:
+        rows = by == BY_LOW && e >= 4 ? TRANSPOSE_LOW_ROWS : TRANSPOSE_RAW_ROWS;
+        return (division){TRANSPOSE_RAW_BYTES / e, rows,
+                          e < 4 ? TRANSPOSE_PACKED_THREADS : TRANSPOSE_RAW_THREADS, overlap,
+                          (rows + overlap) * (size_t)TRANSPOSE_RAW_PITCH(e)};
+    }
 }
 
 /* How a contender divides it. WHOLE is the kernel for sides that are multiples of `unit` bytes, ANY
@@ -334,17 +294,17 @@ enum { WHOLE, ANY, LOW, FEW, KERNELS };
 #define LOW_ROWS 512u
 #define FEW_ROWS 8u
 typedef struct shape {
-    division (*by[KERNELS])(size_t element); /* NULL: no such kernel */
+    way by[KERNELS]; /* NONE: no such kernel */
     uint32_t unit;
     uint32_t along_b; /* see kernel_params.h */
 } shape;
 
-static const shape naive = {{by_lines}, 1, 0};
-static const shape tiled = {{by_tile}, 1, 0};
-static const shape wide = {{by_wide_tile, by_wide_tile}, VECTOR_BYTES, 0};
-static const shape champion = {{by_square, by_raw_tile, by_low_tile, by_lines}, LINE_BYTES, 1};
-static const shape champion_opencl = {{by_square, by_element}, VECTOR_BYTES, 1};
-static const shape rows_first = {{by_square, by_element}, VECTOR_BYTES, 0};
+static const shape naive = {{BY_LINES}, 1, 0};
+static const shape tiled = {{BY_TILE}, 1, 0};
+static const shape wide = {{BY_WIDE_TILE, BY_WIDE_TILE}, VECTOR_BYTES, 0};
+static const shape champion = {{BY_SQUARE, BY_RAW, BY_LOW, BY_LINES}, LINE_BYTES, 1};
+static const shape champion_opencl = {{BY_SQUARE, BY_ELEMENT}, VECTOR_BYTES, 1};
+static const shape rows_first = {{BY_SQUARE, BY_ELEMENT}, VECTOR_BYTES, 0};
 
 _Static_assert(TRANSPOSE_LOADS *TRANSPOSE_ANY_THREADS >=
                        TRANSPOSE_ANY_COLS * TRANSPOSE_ANY_ROWS(4) &&
@@ -356,16 +316,18 @@ static const shape *shape_of(const iron__gpu_work *work) { return work->spec->ow
 /* The smallest kernel for all sides must fit; which_kernel takes others where those fit as well. */
 static iron_status check_device(iron__gpu_work *work, iron_error *err) {
     const shape *s = shape_of(work);
-    division d = s->by[s->by[LOW]   ? LOW
-                       : s->by[ANY] ? ANY
-                                    : WHOLE](iron__element_bytes(work->c.element));
+    division d = divide(s->by[s->by[LOW]   ? LOW
+                              : s->by[ANY] ? ANY
+                                           : WHOLE],
+                        iron__element_bytes(work->c.element));
 
     IRON_TRY(iron__needs_threads(work->device, d.threads, err));
     return iron__needs_local(work->device, d.local_bytes, err);
 }
 
 static bool fits(const iron__gpu_work *work, size_t which, size_t element) {
-    return shape_of(work)->by[which](element).local_bytes <= work->device->info.local_bytes_max;
+    return divide(shape_of(work)->by[which], element).local_bytes <=
+           work->device->info.local_bytes_max;
 }
 
 static size_t which_kernel(const iron__gpu_work *work, const transpose_part *p, size_t element) {
@@ -381,12 +343,13 @@ static size_t which_kernel(const iron__gpu_work *work, const transpose_part *p, 
     return s->by[LOW] && (p->rows <= LOW_ROWS || !fits(work, ANY, element)) ? LOW : ANY;
 }
 
-static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, transpose_part part,
-                          iron__gpu_queue *queue, iron_error *err) {
+static iron_status run_part(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_part rows,
+                            iron__gpu_queue *queue, iron_error *err) {
     const shape *s = shape_of(work);
+    transpose_part part = {work->c.rows, work->c.cols, rows.first, rows.count};
     size_t element = iron__element_bytes(work->c.element);
     size_t which = which_kernel(work, &part, element);
-    division d = s->by[which](element);
+    division d = divide(s->by[which], element);
     uint64_t count =
         iron__kit_pieces(part.count + d.overlap, d.height) * iron__kit_pieces(part.cols, d.width);
     const iron__gpu_launch l = {.kernel = work->kernels[which],
@@ -402,16 +365,9 @@ static iron_status launch(iron__gpu_work *work, const iron__gpu_data *data, tran
 
 static iron_status run(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
                        iron_error *err) {
-    transpose_part all = {work->c.rows, work->c.cols, 0, work->c.rows};
+    iron__gpu_part all = {.first = 0, .count = work->c.rows};
 
-    return launch(work, data, all, queue, err);
-}
-
-static iron_status run_part(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_part part,
-                            iron__gpu_queue *queue, iron_error *err) {
-    transpose_part rows = {work->c.rows, work->c.cols, part.first, part.count};
-
-    return launch(work, data, rows, queue, err);
+    return run_part(work, data, all, queue, err);
 }
 
 static iron_status finish(iron__gpu_work *work, const iron__gpu_data *data, iron__gpu_queue *queue,
@@ -440,8 +396,8 @@ static const iron__contender contenders[] = {
     {"blocked", "blocks of 32 x 32 whose lines stay in the L1 cache", "naive", CPU(run_blocked),
      .is_single = true},
     {"vector", "small squares transposed in registers, tiles written in runs of 512 bytes",
-     "blocked", CPU(run_vector), .is_single = true},
-    {"threads", "vector's tiles on all threads", "vector", CPU(run_threads)},
+     "blocked", CPU(run_tiles), .is_single = true},
+    {"threads", "vector's tiles on all threads", "vector", CPU(run_tiles)},
     {"naive", "one thread per element: coalesced reads, writes one row of B apart", NULL,
      GPU(naive, "transpose_naive")},
     {"tiled", "32 x 32 tiles in local memory: whole lines on both sides, but bank conflicts",
@@ -513,9 +469,6 @@ const iron__op iron__op_transpose = {
     .usual_size = usual_size,
     .useful_bytes = useful_bytes,
     .accept = iron__matrix_accept,
-    .make = iron__data_make,
-    .fill = fill,
-    .unmake = iron__data_unmake,
-    .check = check,
+    IRON_DATA_OP,
     IRON_CONTENDERS(contenders),
 };
