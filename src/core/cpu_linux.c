@@ -7,6 +7,7 @@
 #include "core/cpu.h"
 
 #include "core/fail.h"
+#include "core/number.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -192,8 +193,6 @@ iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
     return IRON_OK;
 }
 
-static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
 static uint64_t sum(uint64_t a, uint64_t b) { return a + b; }
 
 /* Combines the numbers in root/prefixN/file for every number N. */
@@ -225,7 +224,7 @@ iron__cpu_clock iron__cpu_clock_read(const char *root) {
 
     /* Each cpufreq policy is a set of CPUs that share a clock. */
     snprintf(policies, sizeof policies, "%.500s/cpufreq", root);
-    clock.mhz = (uint32_t)(gather(policies, "policy", "scaling_cur_freq", greater) / 1000);
+    clock.mhz = (uint32_t)(gather(policies, "policy", "scaling_cur_freq", iron__max) / 1000);
     /* Package events are counted once for each CPU of the package. That does not matter, because
      * callers only compare two sums. */
     clock.throttle_count = gather(root, "cpu", "thermal_throttle/core_throttle_count", sum) +

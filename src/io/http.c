@@ -14,19 +14,15 @@
 #include "io/http.h"
 
 #include "core/fail.h"
+#include "core/library.h"
 #include "core/number.h"
 
 #include <ctype.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#ifndef IRON_NO_DLOPEN
-#include <dlfcn.h>
-#endif
 
 #define REDIRECTS_MAX      10L
 #define CONNECT_TIMEOUT_MS 10000L
@@ -66,90 +62,45 @@ typedef struct curl_functions {
 #undef FIELD
 } curl_functions;
 
-static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+static iron__once curl_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static struct {
-    bool is_tried;
     curl_functions curl;
     char version[64];
-    iron_error failure; /* IRON_OK: the library can be used */
 } loaded;
 
 struct iron__http_connection {
     void *easy, *multi;
 };
 
-#ifndef IRON_NO_DLOPEN
+static iron_status load(iron_error *err) {
+    static const iron__symbol symbols[] = {
+#define SYMBOL(result, name, parameters) {#name, offsetof(curl_functions, name), true},
+        CURL_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+    };
+    static const char *const usual[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL}; /* Debian's */
+    iron__library l = iron__library_open("IRON_CURL_LIBRARY", usual, symbols,
+                                         sizeof symbols / sizeof symbols[0], &loaded.curl);
+    const char *version;
 
-/* Debian's two builds; the one that the program has loaded already comes first. */
-static void *open_library(const char *named) {
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
-    void *library = NULL;
-
-    if (named && named[0])
-        return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-    for (unsigned k = 0; !library && k < 4; k++)
-        library = dlopen(names[k % 2], RTLD_NOW | RTLD_LOCAL | (k < 2 ? RTLD_NOLOAD : 0));
-    return library;
-}
-
-static iron_status load(curl_functions *curl, iron_error *err) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv("IRON_CURL_LIBRARY"), *missing = NULL;
-    void *library = open_library(named);
-
-    if (!library) {
-        const char *reason = dlerror();
-
-        return iron__fail(
-            err, IRON_E_UNSUPPORTED, 0,
-            "remote files and iron push need libcurl: %.120s; install the package libcurl4%s",
-            reason ? reason : "not found", named && named[0] ? " or unset IRON_CURL_LIBRARY" : "");
-    }
-#define FIND(result, name, parameters)                                                             \
-    if (!missing) {                                                                                \
-        void *symbol = dlsym(library, #name);                                                      \
-        memcpy(&curl->name, &symbol, sizeof symbol);                                               \
-        missing = symbol ? NULL : #name;                                                           \
-    }
-    CURL_FUNCTIONS(FIND)
-#undef FIND
-    IRON_FAIL_IF(missing, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(!IRON_LOADS_LIBRARIES, err, IRON_E_UNSUPPORTED,
+                 "this build of iron cannot load libcurl, which remote files and iron push need; "
+                 "build it without IRON_STATIC_COMMAND");
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
+                 "remote files and iron push need libcurl: %.120s; install the package libcurl4%s",
+                 l.fault, l.is_named ? " or unset IRON_CURL_LIBRARY" : "");
+    IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED,
                  "remote files and iron push need libcurl 7.66 or later, but this one has no %s",
-                 missing);
-    IRON_FAIL_IF(curl->curl_global_init(IRON_CURL_GLOBAL_DEFAULT) != IRON_CURLE_OK, err,
+                 l.missing);
+    IRON_FAIL_IF(loaded.curl.curl_global_init(IRON_CURL_GLOBAL_DEFAULT) != IRON_CURLE_OK, err,
                  IRON_E_UNSUPPORTED,
                  "remote files and iron push need libcurl, which cannot be initialised");
+    version = loaded.curl.curl_version();
+    snprintf(loaded.version, sizeof loaded.version, "%.*s", (int)strcspn(version, " "), version);
     return IRON_OK;
 }
 
-#else
-
-static iron_status load(curl_functions *curl, iron_error *err) {
-    (void)curl;
-    IRON_FAIL(err, IRON_E_UNSUPPORTED,
-              "this build of iron cannot load libcurl, which remote files and iron push need; "
-              "build it without IRON_STATIC_COMMAND");
-}
-
-#endif
-
-iron_status iron__http_load(iron_error *err) {
-    iron_status status;
-
-    pthread_mutex_lock(&load_lock);
-    if (!loaded.is_tried && load(&loaded.curl, &loaded.failure) == IRON_OK) {
-        const char *version = loaded.curl.curl_version();
-
-        snprintf(loaded.version, sizeof loaded.version, "%.*s", (int)strcspn(version, " "),
-                 version);
-    }
-    loaded.is_tried = true;
-    status = loaded.failure.status;
-    if (status != IRON_OK && err)
-        *err = loaded.failure;
-    pthread_mutex_unlock(&load_lock);
-    return status;
-}
+iron_status iron__http_load(iron_error *err) { return iron__once_get(&curl_once, load, err); }
 
 iron_status iron_remote_describe(iron_library_info *info, iron_error *err) {
     bool is_there;

@@ -14,9 +14,6 @@
 #include "gpu/cuda/cuda_abi.h"
 #include "gpu/gpu.h"
 
-/* Compiles a text with NVRTC for a card's version (900: 9.0). *code is owned by the caller. */
-iron_status iron__cuda_compile(const char *source, uint32_t version, char **code, iron_error *err);
-
 typedef struct iron__cuda_device {
     iron__gpu_device base;
     const iron__cuda_driver *driver;

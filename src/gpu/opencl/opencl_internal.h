@@ -88,14 +88,8 @@ static inline iron__cl_memory *iron__opencl_memory_of(const iron__gpu_buffer *bu
     return (iron__cl_memory *)buffer->native;
 }
 
-/* Whether the host may access the buffer. Managed and mapped buffers have a host address only
- * between host_begin and host_end; meanwhile the device must not use them. */
-static inline bool iron__opencl_is_open(const iron__gpu_buffer *buffer) {
-    return buffer->host != NULL;
-}
-
-/* The status of driver errors; there is no status for devices alone. */
-#define IRON_OPENCL_DRIVER_STATUS IRON_E_IO
+/* Managed and mapped buffers have a host address only between host_begin and host_end; meanwhile
+ * the device must not use them. Driver errors are IRON_E_IO: there is no status for devices alone. */
 
 typedef struct iron__opencl_name {
     char text[52];

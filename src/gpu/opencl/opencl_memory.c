@@ -79,18 +79,6 @@ static iron_status check_size(const iron__opencl_device *d, iron__gpu_memory mem
     return IRON_OK;
 }
 
-static iron_status create_memory(iron__opencl_device *d, iron__gpu_buffer *b, uint64_t flags,
-                                 iron_error *err) {
-    int32_t code = IRON_CL_SUCCESS;
-    size_t bytes = b->bytes;
-
-    b->native = (uintptr_t)d->api->clCreateBuffer(d->context, IRON_CL_MEM_READ_WRITE | flags, bytes,
-                                                  NULL, &code);
-    IRON_TRY(check_memory(d, code, "clCreateBuffer", bytes, err));
-    code = touch(d, iron__opencl_memory_of(b));
-    return check_memory(d, code, "clEnqueueFillBuffer", bytes, err);
-}
-
 static int32_t unmap(const iron__opencl_device *d, iron__cl_queue *queue,
                      const iron__gpu_buffer *b) {
     if (b->memory == IRON_GPU_MEMORY_MANAGED)
@@ -99,27 +87,31 @@ static int32_t unmap(const iron__opencl_device *d, iron__cl_queue *queue,
                                            NULL);
 }
 
-static iron_status create_pinned(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
+/* Mapped memory is mapped once, because the first map may allocate the host memory: 100 ms for
+ * 256 MiB on an H200. */
+static iron_status create_memory(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
     int32_t code = IRON_CL_SUCCESS;
     size_t bytes = b->bytes;
+    uint64_t flags = b->memory == IRON_GPU_MEMORY_DEVICE ? 0 : IRON_CL_MEM_ALLOC_HOST_PTR;
+    iron__cl_memory *memory =
+        d->api->clCreateBuffer(d->context, IRON_CL_MEM_READ_WRITE | flags, bytes, NULL, &code);
 
-    IRON_TRY(create_memory(d, b, IRON_CL_MEM_ALLOC_HOST_PTR, err));
-    b->host = d->api->clEnqueueMapBuffer(own_queue(d), iron__opencl_memory_of(b), BLOCKING,
+    b->native = (uintptr_t)memory;
+    IRON_TRY(check_memory(d, code, "clCreateBuffer", bytes, err));
+    IRON_TRY(check_memory(d, touch(d, memory), "clEnqueueFillBuffer", bytes, err));
+    if (b->memory == IRON_GPU_MEMORY_DEVICE)
+        return IRON_OK;
+    b->host = d->api->clEnqueueMapBuffer(own_queue(d), memory, BLOCKING,
                                          IRON_CL_MAP_READ | IRON_CL_MAP_WRITE, 0, bytes, 0, NULL,
                                          NULL, &code);
-    return check_memory(d, code, "clEnqueueMapBuffer", bytes, err);
-}
-
-/* Maps once, because the first map may allocate the host memory: 100 ms for 256 MiB on an H200. */
-static iron_status create_mapped(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
-    int32_t code;
-
-    IRON_TRY(create_pinned(d, b, err));
+    IRON_TRY(check_memory(d, code, "clEnqueueMapBuffer", bytes, err));
+    if (b->memory == IRON_GPU_MEMORY_PINNED)
+        return IRON_OK;
     code = unmap(d, own_queue(d), b);
     if (code == IRON_CL_SUCCESS)
         code = d->api->clFinish(own_queue(d));
     b->host = NULL;
-    return check_memory(d, code, "clEnqueueUnmapMemObject", b->bytes, err);
+    return check_memory(d, code, "clEnqueueUnmapMemObject", bytes, err);
 }
 
 /* The maximum alignment argument is not known, so allocate more and round up. */
@@ -144,19 +136,10 @@ static iron_status create_svm(iron__opencl_device *d, iron__gpu_buffer *b, iron_
 static iron_status buffer_create(iron__gpu_buffer *b, iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(b->device);
 
+    IRON_FAIL_IF(b->memory > IRON_GPU_MEMORY_MAPPED, err, IRON_E_ARG,
+                 "opencl: unknown kind of memory %d", (int)b->memory);
     IRON_TRY(check_size(d, b->memory, b->bytes, err));
-    switch (b->memory) {
-    case IRON_GPU_MEMORY_DEVICE:
-        return create_memory(d, b, 0, err);
-    case IRON_GPU_MEMORY_PINNED:
-        return create_pinned(d, b, err);
-    case IRON_GPU_MEMORY_MANAGED:
-        return create_svm(d, b, err);
-    case IRON_GPU_MEMORY_MAPPED:
-        return create_mapped(d, b, err);
-    default:
-        IRON_FAIL(err, IRON_E_ARG, "opencl: unknown kind of memory %d", (int)b->memory);
-    }
+    return b->memory == IRON_GPU_MEMORY_MANAGED ? create_svm(d, b, err) : create_memory(d, b, err);
 }
 
 static void buffer_destroy(iron__gpu_buffer *buffer) {
@@ -204,7 +187,7 @@ static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_
 static iron_status check_access(const iron__gpu_buffer *buffer, bool is_open, iron_error *err) {
     IRON_FAIL_IF(buffer->memory == IRON_GPU_MEMORY_DEVICE, err, IRON_E_ARG,
                  "opencl: the host cannot access device memory; copy to it");
-    IRON_FAIL_IF(iron__opencl_is_open(buffer) != is_open, err, IRON_E_STATE,
+    IRON_FAIL_IF((buffer->host != NULL) != is_open, err, IRON_E_STATE,
                  is_open
                      ? "opencl: the host does not have access to the buffer; call host_begin first"
                      : "opencl: the host already has access to the buffer; call host_end first");
