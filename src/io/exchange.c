@@ -80,8 +80,6 @@ void iron__exchange_after_fork(bool is_child) {
 
 /* A request and its response. */
 
-typedef enum outcome { DONE, RETRY, FAILED } outcome;
-
 static bool has_range(const iron__exchange *x) {
     switch (x->kind) {
     case IRON_EXCHANGE_OPEN:
@@ -228,69 +226,58 @@ static bool is_busy(unsigned status) {
 }
 
 /* A transfer that ended early, or one that could not begin. */
-static outcome judge_failure(iron__exchange *x, iron_error *err) {
+static iron_status judge_failure(const iron__exchange *x, bool *again, iron_error *err) {
     const iron__http_response *r = &x->response;
 
     if (x->kind == IRON_EXCHANGE_RANGE && x->filled == x->room)
-        return DONE;
-    if (x->kind == IRON_EXCHANGE_STREAM && x->filled > 0) {
-        iron__fail(err, IRON_E_IO, r->curl_code,
-                   "%.120s broke off after %zu bytes, and its server has no ranges to continue "
-                   "with; try again, or download the file",
-                   x->remote->name, x->filled);
-        return FAILED;
-    }
-    fail_connection(x, err);
-    return iron__http_is_transient(r) ? RETRY : FAILED;
+        return IRON_OK;
+    if (x->kind == IRON_EXCHANGE_STREAM && x->filled > 0)
+        return iron__fail(err, IRON_E_IO, r->curl_code,
+                          "%.120s broke off after %zu bytes, and its server has no ranges to "
+                          "continue with; try again, or download the file",
+                          x->remote->name, x->filled);
+    *again = iron__http_is_transient(r);
+    return fail_connection(x, err);
 }
 
-/* What the response means. err has the sentence, also for RETRY: it may have been the last try. */
-static outcome judge(iron__exchange *x, iron_error *err) {
+/* What the response means. *again: another try may succeed. */
+static iron_status judge(iron__exchange *x, bool *again, iron_error *err) {
     const iron__http_response *r = &x->response;
     bool is_good = r->status == 200 || r->status == 206;
 
+    *again = false;
     if (is_good && !x->is_checked)
         is_expected(x, r);
-    if (x->has_changed || r->status == 412) {
-        iron__remote_fail_changed(x->remote, err);
-        return FAILED;
-    }
+    if (x->has_changed || r->status == 412)
+        return iron__remote_fail_changed(x->remote, err);
     if (x->is_odd) {
-        fail_odd(x, err);
-        return r->status == 206 ? FAILED : RETRY;
+        *again = r->status != 206;
+        return fail_odd(x, err);
     }
     if (r->status >= 300 && r->status < 400 && r->curl_code > 0)
-        return judge_failure(x, err); /* a redirect that may not be followed */
+        return judge_failure(x, again, err); /* a redirect that may not be followed */
     if (r->status >= 300 || (r->status > 0 && r->curl_code == 0 && !is_good)) {
-        fail_status(x, err);
-        return is_busy(r->status) ? RETRY : FAILED;
+        *again = is_busy(r->status);
+        return fail_status(x, err);
     }
     if (r->curl_code != 0 && !r->is_stopped)
-        return judge_failure(x, err);
-    if (r->is_stopped && x->kind == IRON_EXCHANGE_STREAM) {
-        iron__fail(err, IRON_E_CANCELLED, 0, "the transfer of %.120s was stopped", x->remote->name);
-        return FAILED;
-    }
-    if ((x->kind == IRON_EXCHANGE_OPEN || x->kind == IRON_EXCHANGE_STREAM) && r->status == 200 &&
-        r->content_length == IRON_COUNT_UNKNOWN && !r->is_chunked) { /* ends with the connection */
-        iron__fail(err, IRON_E_UNSUPPORTED, 0,
-                   "%.120s: its server announces neither a length nor chunks, so that a cut could "
-                   "not be noticed; download the file",
-                   x->remote->name);
-        return FAILED;
-    }
-    if (x->kind == IRON_EXCHANGE_PAGE && x->is_full) {
-        iron__fail(err, IRON_E_FORMAT, 0, "%.120s: the server's list of objects is too long",
-                   x->remote->name);
-        return FAILED;
-    }
-    if (x->kind == IRON_EXCHANGE_RANGE && x->filled < x->room) {
-        iron__fail(err, IRON_E_IO, 0,
-                   "%.120s: the server sent fewer bytes than it announced; try again later",
-                   x->remote->name);
-        return RETRY;
-    }
-    return DONE;
+        return judge_failure(x, again, err);
+    IRON_FAIL_IF(r->is_stopped && x->kind == IRON_EXCHANGE_STREAM, err, IRON_E_CANCELLED,
+                 "the transfer of %.120s was stopped", x->remote->name);
+    /* the body would end with the connection */
+    IRON_FAIL_IF((x->kind == IRON_EXCHANGE_OPEN || x->kind == IRON_EXCHANGE_STREAM) &&
+                     r->status == 200 && r->content_length == IRON_COUNT_UNKNOWN && !r->is_chunked,
+                 err, IRON_E_UNSUPPORTED,
+                 "%.120s: its server announces neither a length nor chunks, so that a cut could "
+                 "not be noticed; download the file",
+                 x->remote->name);
+    IRON_FAIL_IF(x->kind == IRON_EXCHANGE_PAGE && x->is_full, err, IRON_E_FORMAT,
+                 "%.120s: the server's list of objects is too long", x->remote->name);
+    *again = true;
+    IRON_FAIL_IF(x->kind == IRON_EXCHANGE_RANGE && x->filled < x->room, err, IRON_E_IO,
+                 "%.120s: the server sent fewer bytes than it announced; try again later",
+                 x->remote->name);
+    return IRON_OK;
 }
 
 /* The address for the next request; from malloc. */
@@ -341,7 +328,7 @@ static bool take_region(iron__exchange *x) {
     return true;
 }
 
-static outcome try_once(iron__exchange *x, iron_error *err) {
+static iron_status try_once(iron__exchange *x, bool *again, iron_error *err) {
     iron__remote *remote = x->remote;
     iron__http_request request = {.follows = !remote->is_s3 || !remote->access.key,
                                   .body = take_body,
@@ -351,16 +338,15 @@ static outcome try_once(iron__exchange *x, iron_error *err) {
     char range[64], match[IRON_HTTP_TAG_BYTES + 16], *url, *signed_lines[IRON_HTTP_LINES_MAX];
     unsigned signed_count = 0;
     bool is_direct;
-    outcome result = FAILED;
+    iron_status status;
 
+    *again = false;
     url = choose_url(x, &is_direct);
     connection = url ? take_connection(remote) : NULL;
-    if (!connection) {
-        iron__no_memory(err, remote->name);
-        goto done;
-    }
-    if (remote->is_s3 && iron__s3_sign(&remote->access, url, time(NULL), signed_lines,
-                                       &signed_count, err) != IRON_OK)
+    status = connection ? IRON_OK : iron__no_memory(err, remote->name);
+    if (status == IRON_OK && remote->is_s3)
+        status = iron__s3_sign(&remote->access, url, time(NULL), signed_lines, &signed_count, err);
+    if (status != IRON_OK)
         goto done;
     request.url = url;
     request.user = is_direct ? NULL : remote->user;
@@ -381,14 +367,14 @@ static outcome try_once(iron__exchange *x, iron_error *err) {
     if (x->kind != IRON_EXCHANGE_RANGE && x->kind != IRON_EXCHANGE_STREAM)
         x->filled = 0;
     iron__http_run(connection, &request, &x->response);
-    result = judge(x, err);
-    if (result == DONE && x->response.redirected && !remote->is_s3 && !x->url) {
+    status = judge(x, again, err);
+    if (status == IRON_OK && x->response.redirected && !remote->is_s3 && !x->url) {
         set_direct(remote, x->response.redirected);
         x->response.redirected = NULL;
-    } else if (result == FAILED && is_direct && x->response.status >= 400 && !x->was_direct) {
+    } else if (status != IRON_OK && !*again && is_direct && x->response.status >= 400 &&
+               !x->was_direct) {
         set_direct(remote, NULL);
-        x->was_direct = true;
-        result = RETRY;
+        x->was_direct = *again = true;
     }
     free(x->response.redirected);
     x->response.redirected = NULL;
@@ -398,7 +384,7 @@ done:
     for (unsigned k = 0; k < signed_count; k++)
         free(signed_lines[k]);
     free(url);
-    return result;
+    return status;
 }
 
 /* Waits before the next try; false: nobody wants it any more. */
@@ -430,11 +416,11 @@ iron_status iron__exchange_run(iron__exchange *x, iron_error *err) {
 
     for (;;) {
         size_t before = x->filled;
-        outcome result = try_once(x, &why);
+        bool again, is_done = try_once(x, &again, &why) == IRON_OK;
         bool has_progress = x->kind == IRON_EXCHANGE_RANGE && x->filled > before;
         unsigned most = TRIES_MAX;
 
-        if (result == DONE)
+        if (is_done)
             return IRON_OK;
         IRON_FAIL_IF(!is_still_wanted(x), err, IRON_E_CANCELLED, "reading %.120s was cancelled",
                      x->remote->name);
@@ -443,7 +429,7 @@ iron_status iron__exchange_run(iron__exchange *x, iron_error *err) {
         if (x->kind == IRON_EXCHANGE_OPEN && x->response.status == 0)
             most = CONNECT_TRIES_MAX;
         tries = has_progress ? 0 : tries + 1;
-        if (result == FAILED || tries >= most || iron__clock_ns() > deadline)
+        if (!again || tries >= most || iron__clock_ns() > deadline)
             break;
         if (!has_progress && !wait_for_retry(x, tries - 1))
             continue; /* and says above that it was cancelled */

@@ -64,7 +64,7 @@ typedef struct iron__s3_page {
 } iron__s3_page;
 
 /* Appends a page's keys. */
-iron_status iron__s3_read_page(const char *name, const char *document, size_t bytes,
+iron_status iron__s3_read_page(const char *address, const char *document, size_t bytes,
                                iron__s3_page *page, iron_error *err);
 void iron__s3_page_free(iron__s3_page *page);
 
