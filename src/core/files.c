@@ -105,6 +105,24 @@ ssize_t iron__read_all(int fd, void *to, size_t bytes) {
     return (ssize_t)have;
 }
 
+bool iron__write_all(int fd, const void *data, size_t bytes) {
+    struct pollfd end = {.fd = fd, .events = POLLOUT};
+    const char *at = data;
+
+    while (bytes > 0) {
+        ssize_t count = write(fd, at, bytes);
+
+        /* waits if it is a full non-blocking pipe */
+        if (count < 0 && (errno == EINTR || (errno == EAGAIN && poll(&end, 1, -1) > 0)))
+            continue;
+        if (count < 0)
+            return false;
+        at += count;
+        bytes -= (size_t)count;
+    }
+    return true;
+}
+
 iron_status iron__small_file_read(const char *path, const char *what, size_t bytes_max,
                                   bool is_secret, char **out, size_t *bytes, iron_error *err) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -347,20 +365,8 @@ static const char *shown_name(const iron_output *o) { return o->target ? o->targ
 
 iron_status iron_output_write(iron_output *output, const void *data, size_t bytes,
                               iron_error *err) {
-    struct pollfd end = {.fd = output->fd, .events = POLLOUT};
-    const char *at = data;
-
-    while (bytes > 0) {
-        ssize_t count = write(output->fd, at, bytes);
-
-        /* waits if the output is a full non-blocking pipe */
-        if (count < 0 && (errno == EINTR || (errno == EAGAIN && poll(&end, 1, -1) > 0)))
-            continue;
-        if (count < 0)
-            return iron__fail_path(err, "write", shown_name(output), errno);
-        at += count;
-        bytes -= (size_t)count;
-    }
+    if (!iron__write_all(output->fd, data, bytes))
+        return iron__fail_path(err, "write", shown_name(output), errno);
     return IRON_OK;
 }
 

@@ -130,14 +130,21 @@ void iron__gpu_devices_print(const iron__gpu_devices *devices, char text[IRON_GP
                                  devices->index[k]);
 }
 
-/* Lists all devices of the backend that are GPUs, or any. */
-static void list_all_devices(size_t backend, size_t count, bool only_gpus, iron__gpu_devices *out) {
+static bool is_gpu(size_t backend, size_t index) {
     iron__gpu_info info;
 
-    out->count = 0;
-    for (uint32_t k = 0; k < count && out->count < IRON_GPU_DEVICES_MAX; k++)
-        if (!only_gpus || (iron__gpu_describe(backend, k, &info, NULL) == IRON_OK && info.is_gpu))
-            out->index[out->count++] = k;
+    return iron__gpu_describe(backend, index, &info, NULL) == IRON_OK && info.is_gpu;
+}
+
+/* Notes the backend; of all its devices, lists those that are GPUs, or any. */
+static void list_devices(size_t backend, size_t count, bool only_gpus, iron__gpu_devices *d) {
+    d->backend = backend;
+    if (!d->is_all)
+        return;
+    d->count = 0;
+    for (uint32_t k = 0; k < count && d->count < IRON_GPU_DEVICES_MAX; k++)
+        if (!only_gpus || is_gpu(backend, k))
+            d->index[d->count++] = k;
 }
 
 /* The backend is usable and has these devices. */
@@ -149,9 +156,7 @@ static iron_status resolve_devices(size_t backend, iron__gpu_devices *d, iron_er
     if (iron__gpu_probe(backend, &devices, &why) != IRON_OK)
         IRON_FAIL(err, IRON_E_UNSUPPORTED, "backend %s is absent: %.160s; use --backend cpu", name,
                   why.text);
-    d->backend = backend;
-    if (d->is_all)
-        list_all_devices(backend, devices, false, d);
+    list_devices(backend, devices, false, d);
     for (uint32_t k = 0; k < d->count; k++)
         IRON_FAIL_IF(d->index[k] >= devices, err, IRON_E_ARG,
                      "device %u does not exist; backend %s has %zu, counted from 0", d->index[k],
@@ -175,16 +180,13 @@ bool iron__gpu_may_exist(void) {
 }
 
 bool iron__gpu_is_for_auto(size_t backend, iron__gpu_devices *d) {
-    iron__gpu_info info;
     size_t devices;
 
     if (!iron__gpu_may_exist() || iron__gpu_probe(backend, &devices, NULL) != IRON_OK)
         return false;
-    d->backend = backend;
-    if (d->is_all)
-        list_all_devices(backend, devices, true, d);
+    list_devices(backend, devices, true, d);
     for (uint32_t k = 0; k < d->count; k++)
-        if (iron__gpu_describe(backend, d->index[k], &info, NULL) != IRON_OK || !info.is_gpu)
+        if (!is_gpu(backend, d->index[k]))
             return false;
     return d->count > 0;
 }

@@ -243,12 +243,20 @@ static bool zstd_create(iron__decompression *d) {
 
 static void zstd_destroy(iron__decompression *d) { lib.ZSTD_freeDCtx(d->context); }
 
-/* The size of its content that a frame has in its head; UINT64_MAX: none. */
-static uint64_t zstd_content(const unsigned char head[FRAME_HEAD_BYTES]) {
-    static const unsigned char id_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
-    unsigned flags = head[4], is_single = flags >> 5 & 1;
-    unsigned bytes = flags >> 6 == 0 ? is_single : size_bytes[flags >> 6];
-    uint64_t size = iron__load(head + 5 + !is_single + id_bytes[flags & 3], bytes);
+/* The bytes of the size that a frame has at the end of its head; 0: it has none. */
+static unsigned zstd_size_bytes(unsigned flags) {
+    return flags >> 6 ? 1u << (flags >> 6) : flags >> 5 & 1;
+}
+
+size_t iron__zstd_head_bytes(unsigned flags) {
+    static const unsigned char id_bytes[4] = {0, 1, 2, 4};
+
+    return 5u + !(flags >> 5 & 1) + id_bytes[flags & 3] + zstd_size_bytes(flags);
+}
+
+uint64_t iron__zstd_content(const unsigned char *head) {
+    unsigned bytes = zstd_size_bytes(head[4]);
+    uint64_t size = iron__load(head + iron__zstd_head_bytes(head[4]) - bytes, bytes);
 
     return bytes == 0 ? UINT64_MAX : bytes == 2 ? size + 256 : size;
 }
@@ -257,7 +265,7 @@ static uint64_t zstd_content(const unsigned char head[FRAME_HEAD_BYTES]) {
 static uint64_t zstd_window(const unsigned char head[FRAME_HEAD_BYTES]) {
     uint64_t base = (uint64_t)1 << (10 + (head[5] >> 3));
 
-    return head[4] & 0x20 ? zstd_content(head) : base + base / 8 * (head[5] & 7);
+    return head[4] & 0x20 ? iron__zstd_content(head) : base + base / 8 * (head[5] & 7);
 }
 
 static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
@@ -280,8 +288,8 @@ static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool
     advance(d, b, input.at, output.at);
     *has_ended = result == 0;
     /* libzstd does not compare if the last block is empty */
-    if (*has_ended && d->head[0] == 0x28 && zstd_content(d->head) != UINT64_MAX &&
-        zstd_content(d->head) != d->frame_bytes)
+    if (*has_ended && d->head[0] == 0x28 && iron__zstd_content(d->head) != UINT64_MAX &&
+        iron__zstd_content(d->head) != d->frame_bytes)
         return damaged(d, "the size in the header is another", err);
     return IRON_OK;
 }

@@ -133,73 +133,42 @@ static part_kind skip_frame(scanner *s, uint64_t at, part *p) {
     return size == UINT64_MAX ? PART_NONE : PART_SKIPPED;
 }
 
-/* zstd: follows the blocks of a frame, from *at on, to the end of the last one. */
-static bool pass_zstd_blocks(scanner *s, uint64_t first, uint64_t *at) {
-    for (;;) {
-        uint64_t header = look_number(s, *at, 3);
-        uint64_t size = header >> 3;
-        unsigned type = header >> 1 & 3;
-
-        if (header == UINT64_MAX || type == 3 || size > 128u << 10)
-            return false;
-        *at += 3 + (type == 1 ? 1 : size); /* 1: one byte, repeated */
-        if (*at - first > PART_BYTES_MAX)
-            return false;
-        if (header & 1)
-            return true;
-    }
-}
-
 static part_kind find_zstd_frame(scanner *s, uint64_t at, part *p) {
-    static const unsigned char id_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
-    uint64_t magic = look_number(s, at, 4), next = at + 5, decoded;
-    const unsigned char *descriptor = look(s, at + 4, 1);
-    unsigned bytes, flags;
-    bool is_single;
+    uint64_t magic = look_number(s, at, 4), next, header;
+    const unsigned char *head;
+    size_t head_bytes;
+    unsigned flags;
 
     if (is_skipped_frame(magic))
         return skip_frame(s, at, p);
-    if (magic != 0xFD2FB528 || !descriptor)
+    if (magic != 0xFD2FB528 || !(head = look(s, at, 5)))
         return PART_NONE;
-    flags = *descriptor;
-    is_single = flags >> 5 & 1;
-    bytes = size_bytes[flags >> 6];
-    if (bytes == 0 && is_single)
-        bytes = 1;
-    if (bytes == 0 || flags & 0x18) /* unknown size, unused or reserved bits */
+    flags = head[4];
+    head_bytes = iron__zstd_head_bytes(flags);
+    head = look(s, at, head_bytes);
+    p->decoded = head ? iron__zstd_content(head) : UINT64_MAX;
+    if (p->decoded > PART_BYTES_MAX || flags & 0x18) /* unknown size, unused or reserved bits */
         return PART_NONE;
-    next += (is_single ? 0u : 1u) + id_bytes[flags & 3];
-    decoded = look_number(s, next, bytes);
-    if (decoded > PART_BYTES_MAX)
-        return PART_NONE;
-    decoded += bytes == 2 ? 256 : 0;
-    next += bytes;
-    if (!pass_zstd_blocks(s, at, &next))
-        return PART_NONE;
-    next += flags & 4; /* four bytes of checksum */
-    *p = (part){.stored = next - at, .decoded = decoded};
+    next = at + head_bytes;
+    do { /* blocks */
+        uint64_t size;
+        unsigned type;
+
+        header = look_number(s, next, 3);
+        size = header >> 3;
+        type = header >> 1 & 3;
+        if (header == UINT64_MAX || type == 3 || size > 128u << 10)
+            return PART_NONE;
+        next += 3 + (type == 1 ? 1 : size); /* 1: one byte, repeated */
+        if (next - at > PART_BYTES_MAX)
+            return PART_NONE;
+    } while (!(header & 1));
+    p->stored = next + (flags & 4) - at; /* four bytes of checksum */
     return PART_DATA;
 }
 
-/* lz4: as above. A block's highest bit says that it is not compressed; size 0 ends the frame. */
-static bool pass_lz4_blocks(scanner *s, uint64_t first, unsigned flags, uint64_t *at) {
-    for (;;) {
-        uint64_t header = look_number(s, *at, 4);
-        uint64_t size = header & 0x7FFFFFFF;
-
-        if (header == UINT64_MAX || size > (4u << 20))
-            return false;
-        *at += 4;
-        if (header == 0)
-            return true;
-        *at += size + (flags >> 4 & 1 ? 4 : 0); /* a checksum for each block */
-        if (*at - first > PART_BYTES_MAX)
-            return false;
-    }
-}
-
 static part_kind find_lz4_frame(scanner *s, uint64_t at, part *p) {
-    uint64_t magic = look_number(s, at, 4), next = at + 6, decoded;
+    uint64_t magic = look_number(s, at, 4), next = at + 6 + 8 + 1, header; /* 1: a checksum */
     const unsigned char *descriptor = look(s, at + 4, 2);
     unsigned flags;
 
@@ -210,14 +179,20 @@ static part_kind find_lz4_frame(scanner *s, uint64_t at, part *p) {
     flags = *descriptor;
     if (flags >> 6 != 1 || !(flags & 8) || flags & 1) /* version, size, no dictionary */
         return PART_NONE;
-    decoded = look_number(s, next, 8);
-    if (decoded == 0 || decoded > PART_BYTES_MAX) /* liblz4 takes 0 for unknown */
+    p->decoded = look_number(s, at + 6, 8);
+    if (p->decoded == 0 || p->decoded > PART_BYTES_MAX) /* liblz4 takes 0 for unknown */
         return PART_NONE;
-    next += 8 + 1; /* and a checksum of the header */
-    if (!pass_lz4_blocks(s, at, flags, &next))
-        return PART_NONE;
-    next += flags & 4; /* four bytes of checksum */
-    *p = (part){.stored = next - at, .decoded = decoded};
+    /* A block's highest bit says that it is not compressed; size 0 ends the frame. */
+    while ((header = look_number(s, next, 4)) != 0) {
+        uint64_t size = header & 0x7FFFFFFF;
+
+        if (header == UINT64_MAX || size > (4u << 20))
+            return PART_NONE;
+        next += 4 + size + (flags >> 4 & 1 ? 4 : 0); /* a checksum for each block */
+        if (next - at > PART_BYTES_MAX)
+            return PART_NONE;
+    }
+    p->stored = next + 4 + (flags & 4) - at; /* four bytes of checksum */
     return PART_DATA;
 }
 
@@ -268,7 +243,7 @@ typedef struct part_finder {
 static bool follow_parts(scanner *s, iron__frames *f, const part_finder *finder, uint64_t *at,
                          uint64_t end) {
     while (*at < end) {
-        part p;
+        part p = {.check = 0};
         part_kind kind = finder->find(s, *at, &p);
 
         if (kind == PART_NONE || p.stored > s->in->bytes - *at)
@@ -662,20 +637,13 @@ static iron_status keep_block(const iron__frames *f, uint64_t index, const atomi
     return status;
 }
 
-/* NULL: out of memory. */
-static iron__frames *create(const iron__input *in, iron__codec codec, iron_error *err) {
-    iron__frames *f = calloc(1, sizeof *f);
-
-    if (f)
-        f->path = strdup(in->path);
-    if (!f || !f->path) {
-        iron__no_memory(err, iron__path_shown(in->path));
-        free(f);
-        return NULL;
-    }
-    f->codec = codec;
-    f->stored = in->bytes;
-    return f;
+static iron_status create(const iron__input *in, iron__codec codec, iron__frames **out,
+                          iron_error *err) {
+    IRON_TRY(IRON_NEW(out, 1, iron__path_shown(in->path), err));
+    (*out)->codec = codec;
+    (*out)->stored = in->bytes;
+    (*out)->path = strdup(in->path);
+    return (*out)->path ? IRON_OK : iron__no_memory(err, iron__path_shown(in->path));
 }
 
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
@@ -685,21 +653,19 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
         [IRON_CODEC_LZ4] = {{0x04, 0x22, 0x4D, 0x18}, find_lz4_frame},
         [IRON_CODEC_GZIP] = {{0x1F, 0x8B, 8, 4}, find_bgzf_member},
     };
-    scanner s = {.in = in, .err = err, .status = IRON_OK};
+    scanner s = {.in = in, .err = err};
     bool is_good = false;
-    iron__frames *f;
+    iron__frames *f = NULL;
 
     *out = NULL;
     if (iron__input_is_pipe(in) || in->is_stream ||
         (in->remote && codec != IRON_CODEC_XZ && in->bytes > REMOTE_BYTES_MAX))
         return IRON_OK;
     IRON_TRY(iron__codec_load(codec, iron__path_shown(in->path), err));
-    f = create(in, codec, err);
-    if (!f)
-        return IRON_E_NOMEM;
-    if (codec == IRON_CODEC_XZ)
+    s.status = create(in, codec, &f, err);
+    if (s.status == IRON_OK && codec == IRON_CODEC_XZ)
         is_good = find_xz_blocks(&s, f);
-    else if (finders[codec].find)
+    else if (s.status == IRON_OK && finders[codec].find)
         is_good = find_parts(&s, f, &finders[codec]);
     if (is_good && f->count > 0)
         *out = f;
@@ -715,10 +681,9 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, iron
     IRON_TRY(iron__frames_open(in, codec, out, err));
     if (*out)
         return IRON_OK;
-    *out = create(in, codec, err);
-    if (!*out)
-        return IRON_E_NOMEM;
-    status = start_replay(*out, in->stop, err);
+    status = create(in, codec, out, err);
+    if (status == IRON_OK)
+        status = start_replay(*out, in->stop, err);
     if (status != IRON_OK) {
         iron__frames_close(*out);
         *out = NULL;

@@ -188,9 +188,9 @@ static void begin_response(iron__http_response *r, const char *line, size_t byte
     const char *blank = memchr(line, ' ', bytes);
     uint64_t status = 0;
 
-    r->status = 0;
-    if (blank && (size_t)(line + bytes - blank) >= 4 && read_number(blank + 1, 3, &status))
-        r->status = (unsigned)status;
+    if (blank && (size_t)(line + bytes - blank) >= 4)
+        read_number(blank + 1, 3, &status);
+    r->status = (unsigned)status;
     r->content_length = r->range_first = r->range_last = r->range_total = IRON_COUNT_UNKNOWN;
     r->retry_after_s = IRON_COUNT_UNKNOWN;
     r->is_chunked = r->has_bad_range = false;
@@ -287,22 +287,13 @@ static size_t give_body(char *to, size_t size, size_t count, void *context) {
 /* Where certificates are found if not in the system's place. */
 static void set_certificates(void *easy, const char *ca_file) {
     static const char *const names[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"};
-    const char *folder = secure_getenv("SSL_CERT_DIR");
+    const char *file = ca_file, *folder = ca_file ? NULL : secure_getenv("SSL_CERT_DIR");
 
-    if (ca_file) {
-        loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAINFO, ca_file);
-        loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAPATH, (char *)NULL);
-        return;
-    }
-    for (unsigned k = 0; k < 3; k++) {
-        const char *file = secure_getenv(names[k]);
-
-        if (file && file[0]) {
-            loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAINFO, file);
-            break;
-        }
-    }
-    if (folder && folder[0])
+    for (unsigned k = 0; !ca_file && k < 3 && (!file || !file[0]); k++)
+        file = secure_getenv(names[k]);
+    if (ca_file || (file && file[0]))
+        loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAINFO, file);
+    if (ca_file || (folder && folder[0]))
         loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAPATH, folder);
 }
 
@@ -379,18 +370,6 @@ static int drive(iron__http_connection *connection, const iron__http_request *re
     return code >= 0 ? code : IRON_CURLE_RECV_ERROR;
 }
 
-static void restore_sigpipe(const sigset_t *before, bool was_pending) {
-    const struct timespec now = {0, 0};
-    sigset_t pipe, pending;
-
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    sigpending(&pending);
-    if (!was_pending && sigismember(&pending, SIGPIPE) == 1)
-        sigtimedwait(&pipe, NULL, &now);
-    pthread_sigmask(SIG_SETMASK, before, NULL);
-}
-
 /* The <Code> of S3's error document. */
 static void find_code(iron__http_response *r) {
     const char *at = r->message_bytes > 0 ? strstr(r->message, "<Code>") : NULL;
@@ -411,9 +390,7 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
     char *url = NULL;
     int64_t retry_after_s = 0;
     long redirects = 0;
-    sigset_t before;
-    bool was_pending;
-    sigset_t pipe, pending;
+    sigset_t before, pipe, pending;
 
     *response = (iron__http_response){.status = 0};
     begin_response(response, "", 0);
@@ -422,7 +399,6 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
     sigaddset(&pipe, SIGPIPE);
     sigpending(&pending);
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    was_pending = sigismember(&pending, SIGPIPE) == 1;
     lines = set_options(easy, request, &run);
     if (loaded.curl.curl_multi_add_handle(connection->multi, easy) != 0) {
         response->curl_code = IRON_CURLE_RECV_ERROR;
@@ -445,7 +421,9 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
     find_code(response);
     loaded.curl.curl_easy_reset(easy); /* it must not refer to `response` and `lines` any more */
     loaded.curl.curl_slist_free_all(lines);
-    restore_sigpipe(&before, was_pending);
+    if (sigismember(&pending, SIGPIPE) != 1) /* it was not pending before: takes it if it is now */
+        sigtimedwait(&pipe, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 bool iron__http_is_transient(const iron__http_response *r) {

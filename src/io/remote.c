@@ -10,8 +10,10 @@
 #include "io/remote_internal.h"
 
 #include "core/fail.h"
+#include "core/files.h"
 #include "core/hash.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "core/thread_pool.h"
 
 #include <errno.h>
@@ -95,19 +97,18 @@ static alias *add_alias(const char *name, const char *address) {
         return NULL;
     a->address = strdup(address);
     a->name = strdup(name);
-    while (a->address && a->name && find_alias(a->name)) {
+    while (a->name && find_alias(a->name)) {
         free(a->name);
         a->name = iron__print("%s#%u", name, number++);
     }
-    if (!a->address || !a->name) {
-        free(a->address);
-        free(a->name);
-        free(a);
-        return NULL;
+    if (a->address && a->name) {
+        a->next = all.aliases;
+        return all.aliases = a;
     }
-    a->next = all.aliases;
-    all.aliases = a;
-    return a;
+    free(a->address);
+    free(a->name);
+    free(a);
+    return NULL;
 }
 
 char *iron__remote_name(const char *address) {
@@ -134,16 +135,11 @@ static char *decode_percent(const char *text, size_t length) {
     char *out = malloc(length + 1), *to = out;
 
     for (size_t k = 0; out && k < length; k++) {
-        char digits[3] = {0};
+        int high = text[k] == '%' && k + 2 < length ? iron__hex_digit(text[k + 1]) : -1;
+        int low = high >= 0 ? iron__hex_digit(text[k + 2]) : -1;
 
-        if (text[k] == '%' && k + 2 < length)
-            memcpy(digits, text + k + 1, 2);
-        if (strspn(digits, "0123456789abcdefABCDEF") == 2) {
-            *to++ = (char)strtoul(digits, NULL, 16);
-            k += 2;
-        } else {
-            *to++ = text[k];
-        }
+        *to++ = low >= 0 ? (char)(high * 16 + low) : text[k];
+        k += low >= 0 ? 2 : 0;
     }
     if (out)
         *to = '\0';
@@ -256,37 +252,28 @@ done:
 
 /* A remote object that is not open yet. */
 static iron_status create_remote(const char *name, iron__remote **out, iron_error *err) {
-    iron__remote *remote = calloc(1, sizeof *remote);
-    const char *address = name, *key;
+    const alias *a = find_alias(name);
+    const char *address = a ? a->address : name, *key;
     iron_status status = IRON_OK;
+    iron__remote *remote;
     char bucket[64];
-    alias *a;
 
-    if (!remote)
-        goto no_memory;
+    IRON_TRY(IRON_NEW(&remote, 1, name, err));
     pthread_mutex_init(&remote->mutex, NULL);
     remote->bytes = IRON_COUNT_UNKNOWN;
     remote->name = strdup(name);
     remote->is_s3 = strncmp(name, "s3://", 5) == 0;
-    a = find_alias(name);
-    if (a)
-        address = a->address;
     if (!remote->name || (!remote->is_s3 && !set_address(remote, address)))
-        goto no_memory;
-    if (remote->is_s3) {
+        status = iron__no_memory(err, name);
+    if (status == IRON_OK && remote->is_s3)
         status = iron__s3_split(address, bucket, &key, err);
-        if (status == IRON_OK)
-            status = iron__s3_access_load(&remote->access, err);
-    }
+    if (status == IRON_OK && remote->is_s3)
+        status = iron__s3_access_load(&remote->access, err);
     if (status == IRON_OK)
         *out = remote;
     else
         destroy_remote(remote);
     return status;
-no_memory:
-    destroy_remote(remote);
-    iron__no_memory(err, name);
-    return IRON_E_NOMEM;
 }
 
 /* Finds the object, or adds one that this thread has to open. Waits while another thread opens it.
@@ -299,20 +286,18 @@ static iron_status find_remote(const char *name, iron__remote **out, iron_error 
 
         while (remote && (remote->hash != hash || strcmp(remote->name, name) != 0))
             remote = remote->next;
-        if (!remote) {
-            IRON_TRY(create_remote(name, &remote, err));
-            remote->hash = hash;
-            remote->next = all.remotes;
-            all.remotes = remote;
-            *out = remote;
+        *out = remote;
+        if (!remote)
+            break;
+        if (remote->is_ready)
             return IRON_OK;
-        }
-        if (remote->is_ready) {
-            *out = remote;
-            return IRON_OK;
-        }
         pthread_cond_wait(&all.opened, &all.mutex);
     }
+    IRON_TRY(create_remote(name, out, err));
+    (*out)->hash = hash;
+    (*out)->next = all.remotes;
+    all.remotes = *out;
+    return IRON_OK;
 }
 
 iron_status iron__remote_open(const char *address, iron__remote **out, iron_error *err) {
@@ -379,22 +364,11 @@ static bool is_stream_wanted(void *context) {
     return !atomic_load(&stream->stop);
 }
 
-/* Writes to the pipe; the thread blocks SIGPIPE. */
+/* Writes to the pipe; false: the reader has closed it. The thread blocks SIGPIPE. */
 static bool deliver(void *context, const void *data, size_t bytes) {
-    iron__remote_stream *stream = context;
-    const char *at = data;
+    const iron__remote_stream *stream = context;
 
-    while (bytes > 0) {
-        ssize_t count = write(stream->fds[1], at, bytes);
-
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0) /* the reader has closed the pipe */
-            return false;
-        at += count;
-        bytes -= (size_t)count;
-    }
-    return true;
+    return iron__write_all(stream->fds[1], data, bytes);
 }
 
 static void *stream_main(void *argument) {

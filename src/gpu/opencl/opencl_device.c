@@ -374,31 +374,30 @@ static iron_status acquire_context(iron__opencl_device *device, iron_error *err)
     iron__opencl_shared_context *c;
 
     pthread_mutex_lock(&contexts_lock);
-    c = contexts;
-    while (c && c->id != id)
+    for (c = contexts; c && c->id != id;)
         c = c->next;
-    if (!c) {
-        c = iron__allocate(iron__allocator_default(), 1, sizeof *c, "an OpenCL context", err);
-        if (!c) {
-            pthread_mutex_unlock(&contexts_lock);
-            return IRON_E_NOMEM;
-        }
+    if (!c &&
+        IRON_ALLOCATE(&c, iron__allocator_default(), 1, "an OpenCL context", err) == IRON_OK) {
         c->id = id;
         c->native = device->api->clCreateContext(properties, 1, &id, NULL, NULL, &code);
-        if (code != IRON_CL_SUCCESS) {
-            pthread_mutex_unlock(&contexts_lock);
+        if (code == IRON_CL_SUCCESS) {
+            pthread_mutex_init(&c->programs_lock, NULL);
+            c->next = contexts;
+            contexts = c;
+        } else {
             iron__release(iron__allocator_default(), c);
-            return iron__opencl_check(&device->base, code, "clCreateContext", err);
+            c = NULL;
         }
-        pthread_mutex_init(&c->programs_lock, NULL);
-        c->next = contexts;
-        contexts = c;
     }
-    c->users++;
+    if (c) {
+        c->users++;
+        device->shared = c;
+        device->context = c->native;
+    }
     pthread_mutex_unlock(&contexts_lock);
-    device->shared = c;
-    device->context = c->native;
-    return IRON_OK;
+    if (code != IRON_CL_SUCCESS)
+        return iron__opencl_check(&device->base, code, "clCreateContext", err);
+    return c ? IRON_OK : IRON_E_NOMEM;
 }
 
 static void release_context(iron__opencl_device *device) {
