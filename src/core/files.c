@@ -273,48 +273,33 @@ static bool set_paths(iron_output *o, const char *path) {
     return true;
 }
 
-/* Gives the file an unused temporary name. It is short, so that long target names stay possible; a
- * file left by a killed process with the same pid does not matter. Returns 0 or errno. */
-static int take_name(iron_output *o, int (*create)(iron_output *o, const char *name)) {
-    char *name = NULL;
-    int code;
-
-    do {
-        free(name);
-        name = iron__print("%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(), iron__clock_ns());
-        if (!name)
-            return ENOMEM;
-        code = create(o, name);
-    } while (code == EEXIST);
-    if (code == 0)
-        o->temporary = name;
-    else
-        free(name);
-    return code;
-}
-
-static int create_named(iron_output *o, const char *name) {
-    o->fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    return o->fd < 0 ? errno : 0;
-}
-
-static int link_unnamed(iron_output *o, const char *name) {
+/* Gives the file an unused temporary name: links the open one, or creates one. The name is short, so
+ * that long target names stay possible; a file left by a killed process with the same pid does not
+ * matter. */
+static iron_status take_name(iron_output *o, iron_error *err) {
+    bool is_open = o->fd >= 0;
     char link[64];
+    int code;
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", o->fd);
-    return linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) ? errno : 0;
-}
-
-static iron_status open_temporary(iron_output *o, iron_error *err) {
-    int code;
-
-    o->fd = open(o->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    if (o->fd >= 0)
+    do {
+        free(o->temporary);
+        o->temporary =
+            iron__print("%s/.iron-%lx-%" PRIx64, o->directory, (long)getpid(), iron__clock_ns());
+        errno = ENOMEM;
+        if (o->temporary && is_open)
+            code = linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW);
+        else if (o->temporary)
+            code = o->fd = open(o->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+        else
+            code = -1;
+    } while (code < 0 && errno == EEXIST);
+    if (code >= 0)
         return IRON_OK;
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
-        return iron__fail_path(err, "write into", o->directory, errno);
-    code = take_name(o, create_named);
-    return code ? iron__fail_path(err, "write into", o->directory, code) : IRON_OK;
+    code = errno;
+    free(o->temporary);
+    o->temporary = NULL; /* it is not ours */
+    return iron__fail_path(err, "write into", o->directory, code);
 }
 
 static iron_status open_target(iron_output *o, const char *path, iron_error *err) {
@@ -339,7 +324,11 @@ static iron_status open_target(iron_output *o, const char *path, iron_error *err
     }
     if (!set_paths(o, path))
         return iron__no_memory(err, path);
-    IRON_TRY(open_temporary(o, err));
+    o->fd = open(o->directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (o->fd < 0 && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+        return iron__fail_path(err, "write into", o->directory, errno);
+    if (o->fd < 0)
+        IRON_TRY(take_name(o, err));
     /* a replaced file keeps its permissions; a new file gets them from the umask */
     if (is_there && fchmod(o->fd, info.st_mode & 07777) != 0)
         return iron__fail_path(err, "set permissions of", path, errno);
@@ -386,19 +375,15 @@ static iron_status sync_directory(const iron_output *o, iron_error *err) {
 /* Syncs the file, renames it to the target and syncs the folder. */
 static iron_status publish(iron_output *o, iron_error *err) {
     sigset_t before;
-    iron_status status = IRON_OK;
-    int code = 0;
+    iron_status status;
 
     if (fsync(o->fd) != 0)
         return iron__fail_path(err, "sync", o->target, errno);
     iron__signals_block(&before);
-    if (!o->temporary)
-        code = take_name(o, link_unnamed);
-    if (code) {
-        status = iron__fail_path(err, "write into", o->directory, code);
-    } else if (rename(o->temporary, o->target) != 0) {
+    status = o->temporary ? IRON_OK : take_name(o, err);
+    if (status == IRON_OK && rename(o->temporary, o->target) != 0)
         status = iron__fail_path(err, "rename to", o->target, errno);
-    } else {
+    if (status == IRON_OK) {
         free(o->temporary);
         o->temporary = NULL;
     }

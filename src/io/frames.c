@@ -270,19 +270,8 @@ typedef struct section {
     iron__frames found;  /* decompressed bytes are counted from 0 */
 } section;
 
-/* Follows the headers from a place that looks like a part to the end of the section, or past it. */
-static bool follow_from(section *c, uint64_t first) {
-    c->first = c->last = first;
-    c->found.count = 0;
-    c->found.bytes = 0;
-    if (follow_parts(&c->scanner, &c->found, c->finder, &c->last, c->end))
-        return true;
-    c->first = UINT64_MAX;
-    return false;
-}
-
-/* Tries the first places of a section. A read that fails is not reported here: joining the sections
- * reads the same bytes again. */
+/* Follows the headers from the first places of a section that look like a part to its end, or past
+ * it. A read that fails is not reported here: joining the sections reads the same bytes again. */
 static void follow_section(void *context, size_t index) {
     section *c = (section *)context + index;
     const unsigned char *magic = c->finder->magic;
@@ -297,8 +286,14 @@ static void follow_section(void *context, size_t index) {
         if (iron__input_read_at(c->scanner.in, at, bytes, count, NULL) != IRON_OK)
             return;
         while ((next = memmem(next, (size_t)(end - next), magic, magic_bytes)) != NULL) {
-            if (tries++ == SECTION_TRIES_MAX || follow_from(c, at + (size_t)(next - bytes)))
+            if (tries++ == SECTION_TRIES_MAX)
                 return;
+            c->first = c->last = at + (size_t)(next - bytes);
+            c->found.count = 0;
+            c->found.bytes = 0;
+            if (follow_parts(&c->scanner, &c->found, c->finder, &c->last, c->end))
+                return;
+            c->first = UINT64_MAX;
             next++;
         }
     }
@@ -330,41 +325,31 @@ static bool join_sections(scanner *s, iron__frames *f, const part_finder *finder
     return true;
 }
 
-/* Looks at all sections at once; how many there are. None is always right. */
-static size_t follow_sections(const scanner *s, iron__codec codec, const part_finder *finder,
-                              section *sections, size_t most) {
-    uint64_t size = s->in->bytes, count = size / SECTION_BYTES_MIN;
+/* Follows the headers from the beginning to the end of the file, in all sections at once. No
+ * sections are right, too. */
+static bool find_parts(scanner *s, iron__frames *f, const part_finder *finder) {
+    uint64_t size = s->in->bytes, most = iron__min(iron__cpu_threads(), SECTIONS_MAX);
+    size_t count = (size_t)iron__min(size / SECTION_BYTES_MIN, most);
+    section *sections = count < 2 || s->in->remote ? NULL : malloc(count * sizeof *sections);
     iron__thread_pool *pool;
+    bool is_good;
 
-    if (count > most)
-        count = most;
-    if (count < 2 || s->in->remote ||
-        iron__thread_pool_create((uint32_t)count, iron__allocator_default(), &pool, NULL) !=
-            IRON_OK)
-        return 0;
-    for (uint64_t k = 0; k < count; k++)
+    if (!sections || iron__thread_pool_create((uint32_t)count, iron__allocator_default(), &pool,
+                                              NULL) != IRON_OK)
+        count = 0;
+    for (size_t k = 0; k < count; k++)
         sections[k] = (section){
             .finder = finder,
             .scanner = {.in = s->in},
             .begin = size / count * k,
             .end = k + 1 < count ? size / count * (k + 1) : size,
             .first = UINT64_MAX,
-            .found = {.codec = codec},
+            .found = {.codec = f->codec},
         };
-    iron__thread_pool_run(pool, follow_section, sections, (size_t)count);
-    iron__thread_pool_destroy(pool);
-    return (size_t)count;
-}
-
-/* Follows the headers from the beginning to the end of the file. */
-static bool find_parts(scanner *s, iron__frames *f, const part_finder *finder) {
-    size_t threads = iron__cpu_threads(), count = 0;
-    size_t most = threads < SECTIONS_MAX ? threads : SECTIONS_MAX;
-    section *sections = malloc(most * sizeof *sections);
-    bool is_good;
-
-    if (sections)
-        count = follow_sections(s, f->codec, finder, sections, most);
+    if (count > 0) {
+        iron__thread_pool_run(pool, follow_section, sections, count);
+        iron__thread_pool_destroy(pool);
+    }
     is_good = join_sections(s, f, finder, sections, count);
     for (size_t k = 0; k < count; k++)
         free(sections[k].found.groups);

@@ -140,11 +140,8 @@ static bool wait_for_data(const iron__input *in, bool is_pipe) {
     struct pollfd pipe_end = {.fd = in->fd, .events = POLLIN};
 
     while (!in->stop || !atomic_load(in->stop)) {
-        int ready;
+        int ready = is_pipe ? poll(&pipe_end, 1, in->stop ? STOP_POLL_MS : -1) : 1;
 
-        if (!is_pipe)
-            return true;
-        ready = poll(&pipe_end, 1, in->stop ? STOP_POLL_MS : -1);
         /* interrupted is not ready: before the first writer, read would report the end */
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return true;

@@ -505,23 +505,19 @@ static char *decode_text(span s) {
     return text;
 }
 
-static bool add_key(iron__s3_page *page, char *key) {
-    if (page->count == OBJECTS_MAX || !IRON_ARRAY_GROW(&page->keys, page->count, &page->room))
-        return false;
-    page->keys[page->count++] = key;
-    return true;
-}
-
 /* An element has ended: keeps its text if it is one of those that matter. False: not valid. */
 static bool take_element(const xml *x, span name, span text, iron__s3_page *page,
                          bool *is_truncated) {
     if (x->depth == 2 && span_is(x->open[1], "Contents") && span_is(name, "Key")) {
         char *key = decode_text(text);
 
-        if (key && key[0] && add_key(page, key))
-            return true;
-        free(key);
-        return false;
+        if (!key || !key[0] || page->count == OBJECTS_MAX ||
+            !IRON_ARRAY_GROW(&page->keys, page->count, &page->room)) {
+            free(key);
+            return false;
+        }
+        page->keys[page->count++] = key;
+        return true;
     }
     if (x->depth == 1 && span_is(name, "IsTruncated")) {
         *is_truncated = span_is(text, "true");

@@ -172,11 +172,10 @@ static iron_status load_nvml(iron_error *err) {
     int code;
 
     IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED, "nvml: no library: %.150s", l.fault);
-    if (l.missing) {
+    if (l.missing)
         iron__library_close(&l);
-        return iron__fail(err, IRON_E_UNSUPPORTED, 0,
-                          "nvml: %.120s has no %s; update the NVIDIA driver", l.path, l.missing);
-    }
+    IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED,
+                 "nvml: %.120s has no %s; update the NVIDIA driver", l.path, l.missing);
     nvml_library = l.handle;
     code = the_nvml.nvmlInit_v2();
     return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail("nvmlInit_v2", code, err);

@@ -416,24 +416,20 @@ static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *laun
     size_t given = launch->arg_count + (launch->local_bytes > 0);
     uint64_t most = d->base.info.local_bytes_max;
     uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
-    bool leaves_svm = false;
+    const iron__gpu_arg *args = launch->args, *end = args + launch->arg_count, *arg = args;
 
     IRON_FAIL_IF(given > IRON_GPU_ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
                  "opencl: %s: %zu arguments for %u parameters; the maximum is %u", name, given,
                  kernel->arg_count, IRON_GPU_ARGS_MAX);
     /* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument
      * changes from SVM to a buffer. A new kernel object avoids that. */
-    for (uint32_t k = 0; k < launch->arg_count; k++) {
-        const iron__gpu_buffer *buffer = launch->args[k].buffer;
-
-        leaves_svm |=
-            buffer && buffer->memory != IRON_GPU_MEMORY_MANAGED && kernel->svm_args >> k & 1;
-    }
-    if (leaves_svm)
+    while (arg < end && !(kernel->svm_args >> (arg - args) & 1 && arg->buffer &&
+                          arg->buffer->memory != IRON_GPU_MEMORY_MANAGED))
+        arg++;
+    if (arg < end)
         IRON_TRY(create_native(d, kernel, err));
     for (uint32_t k = 0; k < launch->arg_count; k++) {
-        const iron__gpu_arg *arg = &launch->args[k];
-
+        arg = &args[k];
         if (arg->buffer) {
             IRON_TRY(set_buffer(d, kernel, k, arg->buffer, err));
             continue;
