@@ -10,7 +10,7 @@
 
 #include "core/fail.h"
 #include "io/frames.h"
-#include "io/remote.h"
+#include "io/remote_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,10 +49,8 @@ iron_status iron__input_identify(const char *path, iron__input_identity *out, ir
     *out = (iron__input_identity){.kind = IRON_INPUT_PIPE};
     if (iron__path_is_remote(path)) {
         IRON_TRY(iron__remote_open(path, &remote, err));
-        if (!iron__remote_has_ranges(remote))
-            return IRON_OK;
-        *out = (iron__input_identity){IRON_INPUT_REGULAR, iron__remote_bytes(remote), 0,
-                                      iron__remote_version(remote)};
+        if (remote->has_ranges)
+            *out = (iron__input_identity){IRON_INPUT_REGULAR, remote->bytes, 0, remote->version};
         return IRON_OK;
     }
     if ((iron__path_is_stdin(path) ? fstat(STDIN_FILENO, &info) : stat(path, &info)) != 0)

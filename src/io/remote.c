@@ -334,12 +334,6 @@ iron_status iron__remote_open(const char *address, iron__remote **out, iron_erro
     return status;
 }
 
-uint64_t iron__remote_bytes(const iron__remote *remote) { return remote->bytes; }
-
-bool iron__remote_has_ranges(const iron__remote *remote) { return remote->has_ranges; }
-
-uint64_t iron__remote_version(const iron__remote *remote) { return remote->version; }
-
 iron_status iron__remote_check_unchanged(iron__remote *remote, iron_error *err) {
     iron__exchange x = {.remote = remote, .kind = IRON_EXCHANGE_CHECK};
 

@@ -80,7 +80,8 @@ struct iron__remote {
     pthread_mutex_t mutex; /* of `direct` */
     char *direct;          /* where the address redirects to; NULL: it does not */
     bool is_ready;         /* opened: what follows does not change any more */
-    uint64_t bytes, version;
+    uint64_t bytes;        /* IRON_COUNT_UNKNOWN: not told */
+    uint64_t version;      /* a hash of the tag, or of the date, and of the size */
     bool has_ranges;
     char tag[IRON_HTTP_TAG_BYTES];
     char modified[64];

@@ -30,11 +30,16 @@ static iron__cl_queue *own_queue(const iron__opencl_device *d) {
     return iron__opencl_queue_of(d->memory_queue);
 }
 
+/* Waits for a command in that queue, if it could be put there. */
+static int32_t finish(const iron__opencl_device *d, int32_t code) {
+    return code == IRON_CL_SUCCESS ? d->api->clFinish(own_queue(d)) : code;
+}
+
 static int32_t touch(const iron__opencl_device *d, iron__cl_memory *memory) {
     static const unsigned char zero = 0;
-    int32_t code = d->api->clEnqueueFillBuffer(own_queue(d), memory, &zero, 1, 0, 1, 0, NULL, NULL);
 
-    return code == IRON_CL_SUCCESS ? d->api->clFinish(own_queue(d)) : code;
+    return finish(d,
+                  d->api->clEnqueueFillBuffer(own_queue(d), memory, &zero, 1, 0, 1, 0, NULL, NULL));
 }
 
 static bool is_alive(const iron__opencl_device *d) {
@@ -107,9 +112,7 @@ static iron_status create_memory(iron__opencl_device *d, iron__gpu_buffer *b, ir
     IRON_TRY(check_memory(d, code, "clEnqueueMapBuffer", bytes, err));
     if (b->memory == IRON_GPU_MEMORY_PINNED)
         return IRON_OK;
-    code = unmap(d, own_queue(d), b);
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clFinish(own_queue(d));
+    code = finish(d, unmap(d, own_queue(d), b));
     b->host = NULL;
     return check_memory(d, code, "clEnqueueUnmapMemObject", bytes, err);
 }
@@ -128,9 +131,7 @@ static iron_status create_svm(iron__opencl_device *d, iron__gpu_buffer *b, iron_
                  bytes, d->base.info.memory_bytes);
     b->native = ((uintptr_t)b->allocation + mask) & ~mask;
     code = d->api->clEnqueueSVMMemFill(own_queue(d), (void *)b->native, &zero, 1, 1, 0, NULL, NULL);
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clFinish(own_queue(d));
-    return check_memory(d, code, "clEnqueueSVMMemFill", bytes, err);
+    return check_memory(d, finish(d, code), "clEnqueueSVMMemFill", bytes, err);
 }
 
 static iron_status buffer_create(iron__gpu_buffer *b, iron_error *err) {
@@ -145,10 +146,8 @@ static iron_status buffer_create(iron__gpu_buffer *b, iron_error *err) {
 static void buffer_destroy(iron__gpu_buffer *buffer) {
     iron__opencl_device *d = iron__opencl_device_of(buffer->device);
 
-    if (buffer->host) {
-        unmap(d, own_queue(d), buffer);
-        d->api->clFinish(own_queue(d));
-    }
+    if (buffer->host)
+        finish(d, unmap(d, own_queue(d), buffer));
     if (buffer->allocation)
         d->api->clSVMFree(d->context, buffer->allocation);
     else if (buffer->native)
@@ -159,16 +158,15 @@ static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_
     iron__opencl_device *d = iron__opencl_device_of(buffer->device);
     iron__cl_memory *memory = (iron__cl_memory *)native;
     iron__cl_context *context = NULL;
+    int32_t (*get)(iron__cl_memory *, uint32_t, size_t, void *, size_t *) =
+        d->api->clGetMemObjectInfo;
     uint32_t type = 0;
     size_t size = 0;
-    int32_t code = d->api->clGetMemObjectInfo(memory, IRON_CL_MEM_CONTEXT,
-                                              sizeof(iron__cl_context *), (void *)&context, NULL);
+    int32_t code;
 
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clGetMemObjectInfo(memory, IRON_CL_MEM_TYPE, sizeof type, &type, NULL);
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clGetMemObjectInfo(memory, IRON_CL_MEM_SIZE, sizeof size, &size, NULL);
-    if (code != IRON_CL_SUCCESS)
+    if ((code = get(memory, IRON_CL_MEM_CONTEXT, sizeof(void *), (void *)&context, NULL)) ||
+        (code = get(memory, IRON_CL_MEM_TYPE, sizeof type, &type, NULL)) ||
+        (code = get(memory, IRON_CL_MEM_SIZE, sizeof size, &size, NULL)))
         return iron__fail(err, IRON_E_ARG, code,
                           "opencl: not a cl_mem: clGetMemObjectInfo returned %s",
                           iron__opencl_error_name(code).text);

@@ -46,22 +46,22 @@ static iron_status queue_create(iron__gpu_queue *queue, iron_error *err) {
     return IRON_OK;
 }
 
-/* Checks that a queue of the caller is usable on this device. */
-static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *queue,
-                                 iron_error *err) {
+static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron_error *err) {
+    const iron__opencl_device *d = iron__opencl_device_of(device);
+    iron__cl_queue *theirs = (iron__cl_queue *)native;
     iron__cl_context *context = NULL;
     iron__cl_device *id = NULL;
+    int32_t (*get)(iron__cl_queue *, uint32_t, size_t, void *, size_t *) =
+        d->api->clGetCommandQueueInfo;
     uint64_t properties = 0;
-    int32_t code = d->api->clGetCommandQueueInfo(
-        queue, IRON_CL_QUEUE_CONTEXT, sizeof(iron__cl_context *), (void *)&context, NULL);
+    int32_t code;
 
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clGetCommandQueueInfo(queue, IRON_CL_QUEUE_DEVICE, sizeof(iron__cl_device *),
-                                             (void *)&id, NULL);
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clGetCommandQueueInfo(queue, IRON_CL_QUEUE_PROPERTIES, sizeof properties,
-                                             &properties, NULL);
-    if (code != IRON_CL_SUCCESS)
+    IRON_FAIL_IF(!native, err, IRON_E_ARG,
+                 "opencl: the queue is 0, and OpenCL has no default queue; pass a "
+                 "cl_command_queue");
+    if ((code = get(theirs, IRON_CL_QUEUE_CONTEXT, sizeof(void *), (void *)&context, NULL)) ||
+        (code = get(theirs, IRON_CL_QUEUE_DEVICE, sizeof(void *), (void *)&id, NULL)) ||
+        (code = get(theirs, IRON_CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL)))
         return iron__fail(err, IRON_E_ARG, code,
                           "opencl: not a cl_command_queue: clGetCommandQueueInfo returned %s",
                           iron__opencl_error_name(code).text);
@@ -70,16 +70,6 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *q
                  "iron_engine_native_context");
     IRON_FAIL_IF(properties & IRON_CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, err, IRON_E_ARG,
                  "opencl: the queue executes out of order; create an in-order queue");
-    return IRON_OK;
-}
-
-static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron_error *err) {
-    iron__cl_queue *theirs = (iron__cl_queue *)native;
-
-    IRON_FAIL_IF(!native, err, IRON_E_ARG,
-                 "opencl: the queue is 0, and OpenCL has no default queue; pass a "
-                 "cl_command_queue");
-    IRON_TRY(check_foreign(iron__opencl_device_of(device), theirs, err));
     return IRON_CL(device, err, clRetainCommandQueue, theirs);
 }
 
