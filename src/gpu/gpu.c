@@ -265,7 +265,7 @@ static iron_status leave(iron__gpu_device *device, iron_status status, iron_erro
     do {                                                                                           \
         iron_status made_ = leave((device), (call), (err));                                        \
         if (made_ != IRON_OK) {                                                                    \
-            destroy;                                                                               \
+            (destroy);                                                                             \
             *(out) = 0;                                                                            \
         }                                                                                          \
         return made_;                                                                              \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * remote_internal.h: what the files behind remote.h share. From the bottom: http.h runs one
- * request; s3.c turns an s3:// address into signed requests and reads lists of objects; exchange.c
- * knows what responses mean, and retries; remote.c has addresses, objects and whole transfers;
+ * request; s3.c turns an s3:// address into signed requests and reads lists of objects; remote.c
+ * knows what responses mean, retries, and has addresses, objects and whole transfers;
  * remote_cache.c answers reads from ranges that its threads fetch.
  */
 #ifndef IRON_IO_REMOTE_INTERNAL_H
@@ -90,8 +90,6 @@ struct iron__remote {
     struct iron__remote_cursor *cursors; /* remote_cache.c */
 };
 
-/* exchange.c */
-
 /* What is wanted from an object. */
 typedef enum iron__exchange_kind {
     IRON_EXCHANGE_OPEN,   /* whatever the server has: a range, or the start of the whole */
@@ -129,8 +127,6 @@ iron_status iron__exchange_run(iron__exchange *x, iron_error *err);
 /* The first wait between tries, 200; each further one is three times as long. Tests set less. */
 extern atomic_uint iron__remote_backoff_ms;
 
-void iron__exchange_before_fork(void);
-void iron__exchange_after_fork(bool is_child);
 void iron__remote_before_fork(void);
 void iron__remote_after_fork(bool is_child);
 

@@ -285,33 +285,26 @@ static const error_class *classify(iron__cu_result code) {
     return &sticky;
 }
 
-/* Fills err before there is a device to mark. */
-static iron_status report(iron_error *err, const char *function, iron__cu_result code) {
-    const error_class *c = classify(code);
-
-    if (code == IRON_CUDA_SUCCESS)
-        return IRON_OK;
-    return iron__fail(err, c->status, code, "cuda: %s failed: %s; %s", function,
-                      iron__cuda_error_text(code).text,
-                      c->advice ? c->advice : "rebuild with IRON_CUDA_ARCHS for this card");
-}
-
 iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const char *function,
                              iron__cu_result code) {
     const error_class *c = classify(code);
-    unsigned arch = device->base.info.version / 10;
+    const char *advice = c->advice ? c->advice : "rebuild with IRON_CUDA_ARCHS for this card";
     iron_error own;
 
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
-    if (c->advice)
-        report(&own, function, code);
-    else
+    if (device && !c->advice) {
+        unsigned arch = device->base.info.version / 10;
+
         iron__fail(&own, c->status, code,
                    "cuda: %s failed: %s: no code for sm_%u; rebuild with IRON_CUDA_ARCHS=%u",
                    function, iron__cuda_error_text(code).text, arch, arch);
+    } else {
+        iron__fail(&own, c->status, code, "cuda: %s failed: %s; %s", function,
+                   iron__cuda_error_text(code).text, advice);
+    }
     /* The first error is the cause, later ones its consequences. */
-    if (c == &sticky && device->base.failure.status == IRON_OK)
+    if (device && c == &sticky && device->base.failure.status == IRON_OK)
         device->base.failure = own;
     if (err)
         *err = own;
@@ -416,19 +409,20 @@ static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err)
 
     memset(info, 0, sizeof *info);
     IRON_TRY(need_driver(err));
-    IRON_TRY(report(err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
+    IRON_TRY(iron__cuda_check(NULL, err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
     IRON_FAIL_IF(index >= (size_t)count, err, IRON_E_ARG,
                  "cuda: no device %zu; there are %d, counted from 0", index, count);
-    IRON_TRY(report(err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
-    IRON_TRY(report(err, "cuDeviceGetName",
-                    driver->cuDeviceGetName(info->name, sizeof info->name, device)));
-    IRON_TRY(
-        report(err, "cuDeviceTotalMem_v2", driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
+    IRON_TRY(iron__cuda_check(NULL, err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
+    IRON_TRY(iron__cuda_check(NULL, err, "cuDeviceGetName",
+                              driver->cuDeviceGetName(info->name, sizeof info->name, device)));
+    IRON_TRY(iron__cuda_check(NULL, err, "cuDeviceTotalMem_v2",
+                              driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
     for (size_t k = 0; k < sizeof attribute_rows / sizeof attribute_rows[0]; k++) {
         int *value = (int *)(void *)((char *)&a + attribute_rows[k].offset);
 
-        IRON_TRY(report(err, "cuDeviceGetAttribute",
-                        driver->cuDeviceGetAttribute(value, attribute_rows[k].attribute, device)));
+        IRON_TRY(iron__cuda_check(
+            NULL, err, "cuDeviceGetAttribute",
+            driver->cuDeviceGetAttribute(value, attribute_rows[k].attribute, device)));
     }
     file = fopen(MODULE_VERSION_FILE, "re");
     if (file && !fgets(line, sizeof line, file))
