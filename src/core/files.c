@@ -6,10 +6,11 @@
  * Permissions are checked on the open descriptor, so that the file cannot be exchanged between
  * check and read.
  *
- * The bytes of an output go to an unnamed file (O_TMPFILE) in the target's folder, so that nothing is left
- * behind however the process ends. Commit syncs it, links it under a temporary name, renames that
- * to the target and syncs the folder; signals are blocked meanwhile. On file systems without
- * O_TMPFILE the temporary name exists from the start. Devices and pipes are written directly.
+ * The bytes of an output go to an unnamed file (O_TMPFILE) in the target's folder, so that nothing
+ * is left behind however the process ends. Commit syncs it, links it under a temporary name,
+ * renames that to the target and syncs the folder; signals are blocked meanwhile. On file systems
+ * without O_TMPFILE the temporary name exists from the start. Devices and pipes are written
+ * directly.
  */
 #include "core/files.h"
 
@@ -273,9 +274,9 @@ static bool set_paths(iron_output *o, const char *path) {
     return true;
 }
 
-/* Gives the file an unused temporary name: links the open one, or creates one. The name is short, so
- * that long target names stay possible; a file left by a killed process with the same pid does not
- * matter. */
+/* Gives the file an unused temporary name: links the open one, or creates one. The name is short,
+ * so that long target names stay possible; a file left by a killed process with the same pid does
+ * not matter. */
 static iron_status take_name(iron_output *o, iron_error *err) {
     bool is_open = o->fd >= 0;
     char link[64];

@@ -136,8 +136,8 @@ static bool is_gpu(size_t backend, size_t index) {
     return iron__gpu_describe(backend, index, &info, NULL) == IRON_OK && info.is_gpu;
 }
 
-/* Notes the backend; of all its devices, lists those that are GPUs, or any. */
-static void list_devices(size_t backend, size_t count, bool only_gpus, iron__gpu_devices *d) {
+/* Sets the backend and, if all of its devices are wanted, those: only GPUs, or any. */
+static void set_devices(size_t backend, size_t count, bool only_gpus, iron__gpu_devices *d) {
     d->backend = backend;
     if (!d->is_all)
         return;
@@ -156,7 +156,7 @@ static iron_status resolve_devices(size_t backend, iron__gpu_devices *d, iron_er
     if (iron__gpu_probe(backend, &devices, &why) != IRON_OK)
         IRON_FAIL(err, IRON_E_UNSUPPORTED, "backend %s is absent: %.160s; use --backend cpu", name,
                   why.text);
-    list_devices(backend, devices, false, d);
+    set_devices(backend, devices, false, d);
     for (uint32_t k = 0; k < d->count; k++)
         IRON_FAIL_IF(d->index[k] >= devices, err, IRON_E_ARG,
                      "device %u does not exist; backend %s has %zu, counted from 0", d->index[k],
@@ -184,7 +184,7 @@ bool iron__gpu_is_for_auto(size_t backend, iron__gpu_devices *d) {
 
     if (!iron__gpu_may_exist() || iron__gpu_probe(backend, &devices, NULL) != IRON_OK)
         return false;
-    list_devices(backend, devices, true, d);
+    set_devices(backend, devices, true, d);
     for (uint32_t k = 0; k < d->count; k++)
         if (!is_gpu(backend, d->index[k]))
             return false;

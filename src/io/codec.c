@@ -127,7 +127,7 @@ enum { LZ4_FRAME_VERSION = 100, SNAPPY_OK_CODE = 0 };
     X(ZSTD, void *, ZSTD_createDCtx, (void))                                                       \
     X(ZSTD, size_t, ZSTD_freeDCtx, (void *context))                                                \
     X(ZSTD, size_t, ZSTD_DCtx_setParameter, (void *context, int parameter, int value))             \
-    X(ZSTD, size_t, ZSTD_decompressStream, (void *context, zstd_output *output, zstd_input *input)) \
+    X(ZSTD, size_t, ZSTD_decompressStream, (void *context, zstd_output *to, zstd_input *from))     \
     X(ZSTD, unsigned, ZSTD_isError, (size_t result))                                               \
     X(ZSTD, int, ZSTD_getErrorCode, (size_t result))                                               \
     X(ZSTD, const char *, ZSTD_getErrorName, (size_t result))                                      \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * remote.c: remote objects: requests for them, what the responses mean, and retries; their names and
- * credentials, opening them, transfers of a whole object, and lists.
+ * remote.c: remote objects: requests for them, what the responses mean, and retries; their names
+ * and credentials, opening them, transfers of a whole object, and lists.
  *
  * An object is opened with a GET of its first 64 KiB and not with HEAD, which signed addresses and
  * many servers refuse. The answer tells whether ranges are served (206 or 200), the size, and the

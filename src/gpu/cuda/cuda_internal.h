@@ -46,7 +46,8 @@ typedef struct iron__cuda_text {
 iron__cuda_text iron__cuda_error_text(iron__cu_result code);
 
 /* Converts a result code to a status. On failure err is "cuda: FUNCTION failed: NAME (text);
- * advice", and an error that outlasts the call marks the device (NULL: none is open yet) as failed. */
+ * advice", and an error that outlasts the call marks the device (NULL: none is open yet) as
+ * failed. */
 iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const char *function,
                              iron__cu_result code);
 

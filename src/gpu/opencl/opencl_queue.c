@@ -106,8 +106,8 @@ static side side_of(const iron__gpu_buffer *buffer, void *host, size_t offset) {
         .place = PLACE_BUFFER, .memory = iron__opencl_memory_of(buffer), .offset = offset};
 }
 
-/* Between SVM and a buffer, SVM is mapped, and so host memory. The queue keeps the three commands in
- * order: the host does not wait. */
+/* Between SVM and a buffer, SVM is mapped, and so host memory. The queue keeps the three commands
+ * in order: the host does not wait. */
 static iron_status enqueue_copy(iron__gpu_queue *queue, const side *from, const side *to,
                                 size_t bytes, iron_error *err) {
     bool is_from_buffer = from->place == PLACE_BUFFER, is_to_buffer = to->place == PLACE_BUFFER;
