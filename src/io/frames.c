@@ -527,18 +527,16 @@ static iron_status start_cursor(const iron__frames *f, cursor *c, iron_error *er
 /* Decompresses all of the file, to count its bytes. */
 static iron_status start_replay(iron__frames *f, const atomic_bool *stop, iron_error *err) {
     size_t kept = 4 * (size_t)iron__cpu_threads() + 4, got = GROUP_BYTES;
-    unsigned char *buffer = malloc(GROUP_BYTES);
     cursor all = {.next = 0};
+    unsigned char *buffer;
     iron_status status;
 
     f->replay = calloc(1, sizeof *f->replay + kept * sizeof f->replay->kept[0]);
-    if (f->replay)
-        pthread_mutex_init(&f->replay->mutex, NULL);
-    if (!buffer || !f->replay) {
-        free(buffer);
+    if (!f->replay)
         return iron__no_memory(err, f->path);
-    }
+    pthread_mutex_init(&f->replay->mutex, NULL);
     f->replay->kept_count = kept;
+    IRON_TRY(IRON_NEW(&buffer, GROUP_BYTES, f->path, err));
     status = start_cursor(f, &all, err);
     all.in.stop = stop;
     while (status == IRON_OK && got == GROUP_BYTES) {

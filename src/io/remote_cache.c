@@ -192,41 +192,6 @@ static block *find_block(const iron__remote *remote, uint64_t at) {
     return NULL;
 }
 
-static void *fetch_main(void *argument);
-
-static void wake_thread(void) {
-    if (cache.queued > cache.idle && cache.thread_count < THREADS &&
-        iron__thread_start(&cache.threads[cache.thread_count], fetch_main, NULL) == 0)
-        cache.thread_count++;
-    pthread_cond_signal(&cache_work);
-}
-
-/* Queues the block that contains a byte that no block has: from the start of its unit of 256 KiB to
- * the end of `unit`, as far as the object goes and no other block is in the way. */
-static block *add_block(iron__remote *remote, uint64_t at, uint64_t unit, bool is_urgent) {
-    uint64_t first = at - at % UNIT_BYTES, last = at - at % unit + (unit - 1);
-    block *b;
-
-    if (last - first >= BLOCK_BYTES)
-        last = first + (BLOCK_BYTES - 1);
-    if (last >= remote->bytes)
-        last = remote->bytes - 1;
-    for (b = cache.blocks; b; b = b->next) {
-        if (b->remote != remote)
-            continue;
-        if (b->at <= at && b->at + b->bytes > first)
-            first = b->at + b->bytes;
-        if (b->at > at && b->at <= last)
-            last = b->at - 1;
-    }
-    b = make_block(remote, first, last - first + 1, QUEUED, is_urgent);
-    if (b) {
-        cache.queued++;
-        wake_thread();
-    }
-    return b;
-}
-
 /* Threads. */
 
 /* The next block to fetch: one that somebody waits for, else the one that was queued first. */
@@ -285,6 +250,41 @@ static void *fetch_main(void *argument) {
     pthread_mutex_unlock(&cache_mutex);
     return argument;
 }
+
+static void wake_thread(void) {
+    if (cache.queued > cache.idle && cache.thread_count < THREADS &&
+        iron__thread_start(&cache.threads[cache.thread_count], fetch_main, NULL) == 0)
+        cache.thread_count++;
+    pthread_cond_signal(&cache_work);
+}
+
+/* Queues the block that contains a byte that no block has: from the start of its unit of 256 KiB to
+ * the end of `unit`, as far as the object goes and no other block is in the way. */
+static block *add_block(iron__remote *remote, uint64_t at, uint64_t unit, bool is_urgent) {
+    uint64_t first = at - at % UNIT_BYTES, last = at - at % unit + (unit - 1);
+    block *b;
+
+    if (last - first >= BLOCK_BYTES)
+        last = first + (BLOCK_BYTES - 1);
+    if (last >= remote->bytes)
+        last = remote->bytes - 1;
+    for (b = cache.blocks; b; b = b->next) {
+        if (b->remote != remote)
+            continue;
+        if (b->at <= at && b->at + b->bytes > first)
+            first = b->at + b->bytes;
+        if (b->at > at && b->at <= last)
+            last = b->at - 1;
+    }
+    b = make_block(remote, first, last - first + 1, QUEUED, is_urgent);
+    if (b) {
+        cache.queued++;
+        wake_thread();
+    }
+    return b;
+}
+
+/* The end of the process, and fork. */
 
 /* Threads must not use libcurl any more when its library cleans up at the end of the process. */
 static void end_threads(void) {
