@@ -7,6 +7,7 @@
 #include "core/cpu.h"
 
 #include "core/fail.h"
+#include "core/number.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -79,17 +80,19 @@ static void read_line(const char *path, char *line, size_t size) {
     fclose(file);
 }
 
-static void read_cache_field(unsigned cpu, int index, const char *field, char *line, size_t size) {
+static void read_cache_field(unsigned cpu, int index, const char *field, char line[64]) {
     char path[128];
 
     snprintf(path, sizeof path, CACHES, cpu, index, field);
-    read_line(path, line, size);
+    read_line(path, line, 64);
 }
 
-static uint64_t parse_size(const char *text) {
-    char *unit = NULL;
-    uint64_t value = strtoull(text, &unit, 10);
+static uint64_t cache_bytes(unsigned cpu, int index) {
+    char line[64], *unit = NULL;
+    uint64_t value;
 
+    read_cache_field(cpu, index, "size", line);
+    value = strtoull(line, &unit, 10);
     return value * (*unit == 'K' ? 1024 : *unit == 'M' ? 1024 * 1024 : 1);
 }
 
@@ -99,14 +102,13 @@ uint64_t iron__cpu_last_cache_bytes(void) {
     uint64_t total = 0;
 
     for (unsigned cpu = 0; cpu < CPU_SETS_MAX; cpu++) {
-        char shared[64], size[32];
+        char shared[64];
 
-        read_cache_field(cpu, 3, "shared_cpu_list", shared, sizeof shared);
+        read_cache_field(cpu, 3, "shared_cpu_list", shared);
         if (shared[0] == '\0')
             break;
-        read_cache_field(cpu, 3, "size", size, sizeof size);
         if (strtoul(shared, NULL, 10) == cpu)
-            total += parse_size(size);
+            total += cache_bytes(cpu, 3);
     }
     return total ? total : UNKNOWN_CACHE_BYTES;
 }
@@ -140,9 +142,7 @@ void iron__cpu_name(char *name, size_t size) {
         if (!colon)
             continue;
         if (strncmp(line, "model name", 10) == 0) {
-            for (colon++; isspace((unsigned char)*colon); colon++)
-                ;
-            snprintf(name, size, "%s", colon);
+            snprintf(name, size, "%s", colon + 1 + strspn(colon + 1, " \t"));
             break;
         }
         if (strncmp(line, "CPU part", 8) == 0) {
@@ -169,19 +169,16 @@ iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
     info->threads = iron__cpu_threads();
     info->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     for (int index = 0; index < 8; index++) {
-        char level[16], type[32], size[32];
-        uint64_t bytes;
+        char level[64], type[64];
 
-        read_cache_field(0, index, "level", level, sizeof level);
-        read_cache_field(0, index, "type", type, sizeof type);
-        read_cache_field(0, index, "size", size, sizeof size);
-        bytes = parse_size(size);
+        read_cache_field(0, index, "level", level);
+        read_cache_field(0, index, "type", type);
         if (level[0] == '1' && strcmp(type, "Instruction") != 0)
-            info->l1d_bytes = bytes;
+            info->l1d_bytes = cache_bytes(0, index);
         else if (level[0] == '2')
-            info->l2_bytes = bytes;
+            info->l2_bytes = cache_bytes(0, index);
         else if (level[0] == '3')
-            info->l3_bytes = bytes;
+            info->l3_bytes = cache_bytes(0, index);
     }
     iron__cpu_name(info->name, sizeof info->name);
     snprintf(info->features, sizeof info->features, "%s%s%s",
@@ -191,8 +188,6 @@ iron_status iron_cpu_describe(iron_cpu_info *info, iron_error *err) {
         info->features[strlen(info->features) - 1] = '\0';
     return IRON_OK;
 }
-
-static uint64_t greater(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 static uint64_t sum(uint64_t a, uint64_t b) { return a + b; }
 
@@ -225,7 +220,7 @@ iron__cpu_clock iron__cpu_clock_read(const char *root) {
 
     /* Each cpufreq policy is a set of CPUs that share a clock. */
     snprintf(policies, sizeof policies, "%.500s/cpufreq", root);
-    clock.mhz = (uint32_t)(gather(policies, "policy", "scaling_cur_freq", greater) / 1000);
+    clock.mhz = (uint32_t)(gather(policies, "policy", "scaling_cur_freq", iron__max) / 1000);
     /* Package events are counted once for each CPU of the package. That does not matter, because
      * callers only compare two sums. */
     clock.throttle_count = gather(root, "cpu", "thermal_throttle/core_throttle_count", sum) +

@@ -20,6 +20,8 @@ iron_status iron__small_file_read(const char *path, const char *what, size_t byt
 
 /* Reads up to `bytes` bytes, fewer only at the end of the file. Returns how many, or -1. */
 ssize_t iron__read_all(int fd, void *to, size_t bytes);
+/* Writes all of them, however long it takes; false, with errno. */
+bool iron__write_all(int fd, const void *data, size_t bytes);
 
 /* The authentication token that a server requires and a client sends. */
 #define IRON_AUTH_TOKEN_MAX  4096u

@@ -71,16 +71,12 @@ iron_status iron__nodes_init(iron__nodes *nodes, uint32_t count, const iron_latt
                              const float *activations, const iron_allocator *allocator,
                              iron_error *err) {
     *nodes = (iron__nodes){.count = count, .lattice = lattice, .allocator = allocator};
-    nodes->xor_accumulators =
-        iron__allocate(allocator, count, sizeof(uint32_t), "node accumulators", err);
-    nodes->potentials = iron__allocate(allocator, count, sizeof(float), "node potentials", err);
-    nodes->activations = iron__allocate(allocator, count, sizeof(float), "node activations", err);
-    nodes->order = iron__allocate(allocator, count, sizeof(uint32_t), "node order", err);
-    nodes->sorted = iron__allocate(allocator, count, sizeof(float), "sorted activations", err);
-    nodes->differences =
-        iron__allocate(allocator, (size_t)count + 1, sizeof(int64_t), "node differences", err);
-    if (!nodes->xor_accumulators || !nodes->potentials || !nodes->activations || !nodes->order ||
-        !nodes->sorted || !nodes->differences) {
+    if (IRON_ALLOCATE(&nodes->xor_accumulators, allocator, count, "node accumulators", err) ||
+        IRON_ALLOCATE(&nodes->potentials, allocator, count, "node potentials", err) ||
+        IRON_ALLOCATE(&nodes->activations, allocator, count, "node activations", err) ||
+        IRON_ALLOCATE(&nodes->order, allocator, count, "node order", err) ||
+        IRON_ALLOCATE(&nodes->sorted, allocator, count, "sorted activations", err) ||
+        IRON_ALLOCATE(&nodes->differences, allocator, count + 1, "node differences", err)) {
         iron__nodes_deinit(nodes);
         return IRON_E_NOMEM;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gpu.c: the list of backends, the choice of one by name, the drivers' libraries, and the functions
- * of gpu.h, which check their arguments and call the backend's table unless an earlier driver error
- * marked the device as failed.
+ * gpu.c: the list of backends, the choice of one by name, and the functions of gpu.h, which check
+ * their arguments and call the backend's table unless an earlier driver error marked the device as
+ * failed.
  *
  * The CUDA backend is part of every build, but its kernels only of builds with nvcc. Without them,
  * probing the backend returns that reason.
@@ -13,7 +13,6 @@
 #include "core/memory.h"
 
 #include <ctype.h>
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,51 +55,6 @@ iron__gpu_strategy iron__gpu_strategy_find(const char *name) {
     while (k < IRON_GPU_STRATEGIES && strcmp(name, iron__gpu_strategy_name(k)) != 0)
         k++;
     return k;
-}
-
-#if IRON_WITH_CUDA || IRON_WITH_OPENCL /* a statically linked command has no loader */
-iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual,
-                                         const iron__gpu_symbol *symbols, size_t count,
-                                         void *table) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv(variable);
-    iron__gpu_library l = {.is_named = named && named[0]};
-
-    l.path = l.is_named ? named : usual;
-    l.handle = dlopen(l.path, RTLD_NOW | RTLD_LOCAL);
-    if (!l.handle) {
-        const char *fault = dlerror();
-
-        l.fault = fault ? fault : l.path;
-        return l;
-    }
-    for (size_t k = 0; k < count; k++) {
-        void *address = dlsym(l.handle, symbols[k].name);
-
-        /* ISO C cannot convert an object pointer to a function pointer; POSIX guarantees the same
-         * representation. */
-        memcpy((char *)table + symbols[k].offset, &address, sizeof address);
-        if (!address && symbols[k].is_required && !l.missing)
-            l.missing = symbols[k].name;
-    }
-    return l;
-}
-#endif
-
-iron_status iron__gpu_once_get(iron__gpu_once *once, iron_status (*load)(iron_error *err),
-                               iron_error *err) {
-    iron_status status;
-
-    pthread_mutex_lock(&once->mutex);
-    if (!once->is_tried) {
-        once->failure = (iron_error){.status = IRON_OK};
-        once->is_tried = load(&once->failure) != IRON_E_NOMEM; /* the next call may have memory */
-    }
-    status = once->failure.status;
-    if (status != IRON_OK && err)
-        *err = once->failure;
-    pthread_mutex_unlock(&once->mutex);
-    return status;
 }
 
 size_t iron__gpu_backend_count(void) { return BACKEND_COUNT; }
@@ -176,14 +130,21 @@ void iron__gpu_devices_print(const iron__gpu_devices *devices, char text[IRON_GP
                                  devices->index[k]);
 }
 
-/* Lists all devices of the backend that are GPUs, or any. */
-static void list_all_devices(size_t backend, size_t count, bool only_gpus, iron__gpu_devices *out) {
+static bool is_gpu(size_t backend, size_t index) {
     iron__gpu_info info;
 
-    out->count = 0;
-    for (uint32_t k = 0; k < count && out->count < IRON_GPU_DEVICES_MAX; k++)
-        if (!only_gpus || (iron__gpu_describe(backend, k, &info, NULL) == IRON_OK && info.is_gpu))
-            out->index[out->count++] = k;
+    return iron__gpu_describe(backend, index, &info, NULL) == IRON_OK && info.is_gpu;
+}
+
+/* Sets the backend and, if all of its devices are wanted, those: only GPUs, or any. */
+static void set_devices(size_t backend, size_t count, bool only_gpus, iron__gpu_devices *d) {
+    d->backend = backend;
+    if (!d->is_all)
+        return;
+    d->count = 0;
+    for (uint32_t k = 0; k < count && d->count < IRON_GPU_DEVICES_MAX; k++)
+        if (!only_gpus || is_gpu(backend, k))
+            d->index[d->count++] = k;
 }
 
 /* The backend is usable and has these devices. */
@@ -195,9 +156,7 @@ static iron_status resolve_devices(size_t backend, iron__gpu_devices *d, iron_er
     if (iron__gpu_probe(backend, &devices, &why) != IRON_OK)
         IRON_FAIL(err, IRON_E_UNSUPPORTED, "backend %s is absent: %.160s; use --backend cpu", name,
                   why.text);
-    d->backend = backend;
-    if (d->is_all)
-        list_all_devices(backend, devices, false, d);
+    set_devices(backend, devices, false, d);
     for (uint32_t k = 0; k < d->count; k++)
         IRON_FAIL_IF(d->index[k] >= devices, err, IRON_E_ARG,
                      "device %u does not exist; backend %s has %zu, counted from 0", d->index[k],
@@ -221,16 +180,13 @@ bool iron__gpu_may_exist(void) {
 }
 
 bool iron__gpu_is_for_auto(size_t backend, iron__gpu_devices *d) {
-    iron__gpu_info info;
     size_t devices;
 
     if (!iron__gpu_may_exist() || iron__gpu_probe(backend, &devices, NULL) != IRON_OK)
         return false;
-    d->backend = backend;
-    if (d->is_all)
-        list_all_devices(backend, devices, true, d);
+    set_devices(backend, devices, true, d);
     for (uint32_t k = 0; k < d->count; k++)
-        if (iron__gpu_describe(backend, d->index[k], &info, NULL) != IRON_OK || !info.is_gpu)
+        if (!is_gpu(backend, d->index[k]))
             return false;
     return d->count > 0;
 }
@@ -297,6 +253,24 @@ static iron_status leave(iron__gpu_device *device, iron_status status, iron_erro
     return device->ops->leave ? device->ops->leave(device, status, err) : status;
 }
 
+/* Calls the backend and returns what came of it. */
+#define RETURN_CALL(device, err, table, function, ...)                                             \
+    do {                                                                                           \
+        IRON_TRY(enter((device), (err)));                                                          \
+        return leave((device), (device)->ops->table->function(__VA_ARGS__, (err)), (err));         \
+    } while (0)
+
+/* Calls the backend to make the object *out; `destroy` is for one that it could not make. */
+#define RETURN_OBJECT(device, err, out, destroy, call)                                             \
+    do {                                                                                           \
+        iron_status made_ = leave((device), (call), (err));                                        \
+        if (made_ != IRON_OK) {                                                                    \
+            (destroy);                                                                             \
+            *(out) = 0;                                                                            \
+        }                                                                                          \
+        return made_;                                                                              \
+    } while (0)
+
 iron_status iron__gpu_cache_reserve(iron__gpu_device *device, uint64_t bytes, iron_error *err) {
     IRON_TRY(iron__gpu_device_check(device, err));
     IRON_FAIL_IF(!device->ops->cache_reserve || !device->info.persisting_bytes_max, err,
@@ -310,6 +284,8 @@ iron_status iron__gpu_cache_reserve(iron__gpu_device *device, uint64_t bytes, ir
     device->has_persisting_lines = device->has_persisting_lines && bytes > 0;
     return IRON_OK;
 }
+
+static void free_object(void *object) { iron__release(iron__allocator_default(), object); }
 
 /* Allocates zeroed memory for an object, to which the pointer at `to` points then, and enters the
  * device. */
@@ -325,28 +301,18 @@ static iron_status new_object(iron__gpu_device *device, size_t bytes, const char
         return IRON_E_NOMEM;
     status = enter(device, err);
     if (status != IRON_OK) {
-        iron__release(iron__allocator_default(), *out);
+        free_object(*out);
         *out = NULL;
     }
     return status;
 }
 
-static void free_object(void *object) { iron__release(iron__allocator_default(), object); }
-
 iron_status iron__gpu_program_load(iron__gpu_device *device, const iron__gpu_image *image,
                                    iron__gpu_program **out, iron_error *err) {
-    iron__gpu_program *program;
-    iron_status status;
-
-    *out = NULL;
-    IRON_TRY(new_object(device, sizeof *program, "a program", &program, err));
-    *program = (iron__gpu_program){.device = device, .name = image->name};
-    status = leave(device, device->ops->program->load(program, image, err), err);
-    if (status == IRON_OK)
-        *out = program;
-    else
-        iron__gpu_program_unload(device, program);
-    return status;
+    IRON_TRY(new_object(device, sizeof **out, "a program", out, err));
+    **out = (iron__gpu_program){.device = device, .name = image->name};
+    RETURN_OBJECT(device, err, out, iron__gpu_program_unload(device, *out),
+                  device->ops->program->load(*out, image, err));
 }
 
 static void release_kernel(iron__gpu_program *program, iron__gpu_kernel *kernel) {
@@ -470,16 +436,6 @@ static iron_status new_buffer(iron__gpu_device *device, iron__gpu_memory memory,
     return IRON_OK;
 }
 
-/* Leaves the device; destroys the buffer if its backend could not make it. */
-static iron_status finish_buffer(iron__gpu_buffer **buffer, iron_status status, iron_error *err) {
-    status = leave((*buffer)->device, status, err);
-    if (status != IRON_OK) {
-        iron__gpu_buffer_destroy(*buffer);
-        *buffer = NULL;
-    }
-    return status;
-}
-
 iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory memory, size_t bytes,
                                     iron__gpu_buffer **out, iron_error *err) {
     *out = NULL;
@@ -487,7 +443,8 @@ iron_status iron__gpu_buffer_create(iron__gpu_device *device, iron__gpu_memory m
     IRON_FAIL_IF(bytes == 0, err, IRON_E_ARG,
                  "%s: a buffer of 0 bytes was requested; request at least 1", device->ops->name);
     IRON_TRY(new_buffer(device, memory, bytes, out, err));
-    return finish_buffer(out, device->ops->memory->buffer_create(*out, err), err);
+    RETURN_OBJECT(device, err, out, iron__gpu_buffer_destroy(*out),
+                  device->ops->memory->buffer_create(*out, err));
 }
 
 iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native, size_t bytes,
@@ -500,14 +457,16 @@ iron_status iron__gpu_buffer_wrap(iron__gpu_device *device, uintptr_t native, si
                  device->ops->name);
     IRON_TRY(new_buffer(device, IRON_GPU_MEMORY_DEVICE, bytes, out, err));
     (*out)->is_borrowed = true;
-    return finish_buffer(out, device->ops->memory->buffer_wrap(*out, native, err), err);
+    RETURN_OBJECT(device, err, out, iron__gpu_buffer_destroy(*out),
+                  device->ops->memory->buffer_wrap(*out, native, err));
 }
 
 iron_status iron__gpu_constant_find(iron__gpu_device *device, iron__gpu_program *program,
                                     const char *name, size_t bytes, iron__gpu_buffer **out,
                                     iron_error *err) {
     IRON_TRY(new_buffer(device, IRON_GPU_MEMORY_DEVICE, bytes, out, err));
-    return finish_buffer(out, device->ops->memory->constant_find(program, name, *out, err), err);
+    RETURN_OBJECT(device, err, out, iron__gpu_buffer_destroy(*out),
+                  device->ops->memory->constant_find(program, name, *out, err));
 }
 
 void iron__gpu_buffer_destroy(iron__gpu_buffer *buffer) {
@@ -518,8 +477,7 @@ void iron__gpu_buffer_destroy(iron__gpu_buffer *buffer) {
 
 iron_status iron__gpu_host_begin(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
                                  iron_error *err) {
-    IRON_TRY(enter(queue->device, err));
-    return leave(queue->device, queue->device->ops->memory->host_begin(queue, buffer, err), err);
+    RETURN_CALL(queue->device, err, memory, host_begin, queue, buffer);
 }
 
 iron_status iron__gpu_host_end(iron__gpu_queue *queue, iron__gpu_buffer *buffer, iron_error *err) {
@@ -542,19 +500,14 @@ bool iron__gpu_is_pinned(iron__gpu_device *device, const void *memory, size_t by
 iron_status iron__gpu_texture_create(const iron__gpu_buffer *buffer, uint64_t *handle,
                                      iron_error *err) {
     iron__gpu_device *device = buffer->device;
-    iron_status status;
 
     *handle = 0;
     IRON_TRY(iron__gpu_device_check(device, err));
     IRON_FAIL_IF(!device->ops->memory->texture_create || !device->info.has_textures, err,
                  IRON_E_UNSUPPORTED, "%s does not support textures", device->info.name);
     IRON_TRY(enter(device, err));
-    status = leave(device, device->ops->memory->texture_create(buffer, handle, err), err);
-    if (status != IRON_OK) {
-        iron__gpu_texture_destroy(device, *handle);
-        *handle = 0;
-    }
-    return status;
+    RETURN_OBJECT(device, err, handle, iron__gpu_texture_destroy(device, *handle),
+                  device->ops->memory->texture_create(buffer, handle, err));
 }
 
 void iron__gpu_texture_destroy(iron__gpu_device *device, uint64_t handle) {
@@ -568,31 +521,24 @@ static iron_status new_queue(iron__gpu_device *device, iron__gpu_queue **out, ir
     return IRON_OK;
 }
 
-/* Leaves the device; destroys the queue if its backend could not make it. */
-static iron_status finish_queue(iron__gpu_queue **queue, iron_status status, iron_error *err) {
-    status = leave((*queue)->device, status, err);
-    if (status != IRON_OK) {
-        iron__gpu_queue_destroy(*queue);
-        *queue = NULL;
-    }
-    return status;
-}
-
 iron_status iron__gpu_queue_create(iron__gpu_device *device, iron__gpu_queue **out,
                                    iron_error *err) {
     IRON_TRY(new_queue(device, out, err));
-    return finish_queue(out, device->ops->queue->create(*out, err), err);
+    RETURN_OBJECT(device, err, out, iron__gpu_queue_destroy(*out),
+                  device->ops->queue->create(*out, err));
 }
 
 iron_status iron__gpu_queue_wrap(iron__gpu_device *device, uintptr_t native, iron__gpu_queue **out,
                                  iron_error *err) {
     const iron__gpu_queue_ops *ops = device->ops->queue;
+    iron_status status;
 
     IRON_TRY(new_queue(device, out, err));
-    IRON_TRY(finish_queue(out, ops->wrap ? ops->wrap(device, native, err) : IRON_OK, err));
-    (*out)->native = native;
     (*out)->is_borrowed = true;
-    return IRON_OK;
+    status = ops->wrap ? ops->wrap(device, native, err) : IRON_OK;
+    if (status == IRON_OK)
+        (*out)->native = native;
+    RETURN_OBJECT(device, err, out, iron__gpu_queue_destroy(*out), status);
 }
 
 void iron__gpu_queue_destroy(iron__gpu_queue *queue) {
@@ -602,14 +548,12 @@ void iron__gpu_queue_destroy(iron__gpu_queue *queue) {
 }
 
 iron_status iron__gpu_queue_wait(iron__gpu_queue *queue, iron_error *err) {
-    IRON_TRY(enter(queue->device, err));
-    return leave(queue->device, queue->device->ops->queue->wait(queue, err), err);
+    RETURN_CALL(queue->device, err, queue, wait, queue);
 }
 
 iron_status iron__gpu_queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
                                        iron_error *err) {
-    IRON_TRY(enter(queue->device, err));
-    return leave(queue->device, queue->device->ops->queue->wait_event(queue, event, err), err);
+    RETURN_CALL(queue->device, err, queue, wait_event, queue, event);
 }
 
 static iron_status check_range(const iron__gpu_buffer *buffer, size_t offset, size_t bytes,
@@ -631,8 +575,7 @@ iron_status iron__gpu_clear(iron__gpu_queue *queue, iron__gpu_buffer *buffer, si
     IRON_TRY(check_range(buffer, offset, bytes, "clearing", err));
     if (bytes == 0)
         return IRON_OK;
-    IRON_TRY(enter(device, err));
-    return leave(device, device->ops->queue->clear(queue, buffer, offset, bytes, err), err);
+    RETURN_CALL(device, err, queue, clear, queue, buffer, offset, bytes);
 }
 
 iron_status iron__gpu_clear_now(iron__gpu_buffer *buffer, size_t bytes, iron_error *err) {
@@ -661,8 +604,7 @@ iron_status iron__gpu_copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *c
         IRON_TRY(check_range(copy->to, copy->to_offset, copy->bytes, "a copy", err));
     if (copy->bytes == 0)
         return IRON_OK;
-    IRON_TRY(enter(device, err));
-    return leave(device, device->ops->queue->copy(queue, copy, err), err);
+    RETURN_CALL(device, err, queue, copy, queue, copy);
 }
 
 iron_status iron__gpu_prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, size_t bytes,
@@ -678,25 +620,17 @@ iron_status iron__gpu_prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer,
     IRON_TRY(check_range(buffer, 0, bytes, "a prefetch", err));
     if (bytes == 0)
         return IRON_OK;
-    IRON_TRY(enter(device, err));
-    return leave(device, device->ops->queue->prefetch(queue, buffer, bytes, err), err);
+    RETURN_CALL(device, err, queue, prefetch, queue, buffer, bytes);
 }
 
 iron_status iron__gpu_event_create(iron__gpu_device *device, iron__gpu_event **out,
                                    iron_error *err) {
     const iron__gpu_queue_ops *ops = device->ops->queue;
-    iron__gpu_event *event;
-    iron_status status;
 
-    *out = NULL;
-    IRON_TRY(new_object(device, sizeof *event, "an event", &event, err));
-    event->device = device;
-    status = leave(device, ops->event_create ? ops->event_create(event, err) : IRON_OK, err);
-    if (status == IRON_OK)
-        *out = event;
-    else
-        iron__gpu_event_destroy(device, event);
-    return status;
+    IRON_TRY(new_object(device, sizeof **out, "an event", out, err));
+    (*out)->device = device;
+    RETURN_OBJECT(device, err, out, iron__gpu_event_destroy(device, *out),
+                  ops->event_create ? ops->event_create(*out, err) : IRON_OK);
 }
 
 void iron__gpu_event_destroy(iron__gpu_device *device, iron__gpu_event *event) {
@@ -707,21 +641,18 @@ void iron__gpu_event_destroy(iron__gpu_device *device, iron__gpu_event *event) {
 
 iron_status iron__gpu_event_record(iron__gpu_queue *queue, iron__gpu_event *event,
                                    iron_error *err) {
-    IRON_TRY(enter(queue->device, err));
-    return leave(queue->device, queue->device->ops->queue->event_record(queue, event, err), err);
+    RETURN_CALL(queue->device, err, queue, event_record, queue, event);
 }
 
 iron_status iron__gpu_event_wait(iron__gpu_device *device, iron__gpu_event *event,
                                  iron_error *err) {
-    IRON_TRY(enter(device, err));
-    return leave(device, device->ops->queue->event_wait(event, err), err);
+    RETURN_CALL(device, err, queue, event_wait, event);
 }
 
 iron_status iron__gpu_event_elapsed(iron__gpu_device *device, iron__gpu_event *from,
                                     iron__gpu_event *to, double *ms, iron_error *err) {
     *ms = 0;
-    IRON_TRY(enter(device, err));
-    return leave(device, device->ops->queue->event_elapsed(from, to, ms, err), err);
+    RETURN_CALL(device, err, queue, event_elapsed, from, to, ms);
 }
 
 iron_status iron__gpu_graph_begin(iron__gpu_queue *queue, iron_error *err) {
@@ -741,22 +672,15 @@ iron_status iron__gpu_graph_begin(iron__gpu_queue *queue, iron_error *err) {
 }
 
 iron_status iron__gpu_graph_end(iron__gpu_queue *queue, iron__gpu_graph **out, iron_error *err) {
-    iron_status status;
-
     *out = NULL;
     IRON_TRY(enter(queue->device, err));
-    status = leave(queue->device, queue->device->ops->queue->graph_end(queue, out, err), err);
-    if (status != IRON_OK) {
-        iron__gpu_graph_destroy(queue->device, *out);
-        *out = NULL;
-    }
-    return status;
+    RETURN_OBJECT(queue->device, err, out, iron__gpu_graph_destroy(queue->device, *out),
+                  queue->device->ops->queue->graph_end(queue, out, err));
 }
 
 iron_status iron__gpu_graph_replay(iron__gpu_graph *graph, iron__gpu_queue *queue,
                                    iron_error *err) {
-    IRON_TRY(enter(queue->device, err));
-    return leave(queue->device, queue->device->ops->queue->graph_replay(graph, queue, err), err);
+    RETURN_CALL(queue->device, err, queue, graph_replay, graph, queue);
 }
 
 void iron__gpu_graph_destroy(iron__gpu_device *device, iron__gpu_graph *graph) {

@@ -25,7 +25,6 @@
 
 #include <iron/iron.h>
 
-#include <pthread.h>
 #include <stdbool.h>
 
 /* Minimum alignment of device buffers. */
@@ -321,36 +320,6 @@ typedef struct iron__gpu_ops {
     const iron__gpu_memory_ops *memory;
     const iron__gpu_queue_ops *queue;
 } iron__gpu_ops;
-
-/* For backends: a driver's library, loaded at run time and never linked. Opens the file that the
- * environment variable names, else `usual`, and fills a table of function pointers from it. */
-typedef struct iron__gpu_symbol {
-    const char *name;
-    size_t offset; /* of the function pointer in the table */
-    bool is_required;
-} iron__gpu_symbol;
-
-typedef struct iron__gpu_library {
-    void *handle; /* NULL: it could not be opened, for the reason in fault */
-    const char *path, *fault;
-    const char *missing; /* the first required function that it does not have; NULL: none */
-    bool is_named;       /* by the variable */
-} iron__gpu_library;
-
-iron__gpu_library iron__gpu_library_open(const char *variable, const char *usual,
-                                         const iron__gpu_symbol *symbols, size_t count,
-                                         void *table);
-
-/* Loads something once per process: the first call of get calls load, and all later ones return
- * what came of it, unless there was no memory then. Thread-safe. */
-typedef struct iron__gpu_once {
-    pthread_mutex_t mutex;
-    bool is_tried;
-    iron_error failure; /* status IRON_OK: loaded */
-} iron__gpu_once;
-
-iron_status iron__gpu_once_get(iron__gpu_once *once, iron_status (*load)(iron_error *err),
-                               iron_error *err);
 
 /* Each is defined if its backend is part of the build. */
 extern const iron__gpu_ops iron__cuda_ops, iron__opencl_ops;

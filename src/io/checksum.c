@@ -1,30 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * checksum.c: checksums by libcrypto and libxxhash. Both are found with dlopen, and their functions
- * are declared here, so that neither is needed to build or to run. And CRC-32.
+ * checksum.c: checksums by libcrypto and libxxhash, whose functions are declared here, so that
+ * neither is needed to build or to run. And CRC-32.
  */
 #include "io/checksum.h"
 
 #include "core/fail.h"
+#include "core/library.h"
 #include "core/memory.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifndef IRON_NO_DLOPEN /* a static command can load nothing */
-#include <dlfcn.h>
-#endif
 
 /* The functions of libcrypto 1.1 and 3. */
-static struct {
-    const void *(*digest_by_name)(const char *name);
-    void *(*create)(void);
-    void (*destroy)(void *context);
-    int (*init)(void *context, const void *digest, void *engine);
-    int (*update)(void *context, const void *data, size_t bytes);
-    int (*final)(void *context, unsigned char *to, unsigned *length);
-    bool is_there;
+static struct crypto_functions {
+    const void *(*EVP_get_digestbyname)(const char *name);
+    void *(*EVP_MD_CTX_new)(void);
+    void (*EVP_MD_CTX_free)(void *context);
+    int (*EVP_DigestInit_ex)(void *context, const void *digest, void *engine);
+    int (*EVP_DigestUpdate)(void *context, const void *data, size_t bytes);
+    int (*EVP_DigestFinal_ex)(void *context, unsigned char *to, unsigned *length);
 } crypto;
 
 typedef struct xxh128 {
@@ -34,8 +30,7 @@ typedef struct xxh128 {
 /* The functions of libxxhash 0.8: four hashes with the same ones, but for seeds and results. */
 typedef enum family { XXH_32, XXH_64, XXH_3_64, XXH_3_128, CRYPTO } family;
 
-static struct {
-    const char *state, *hash; /* what the names of its functions begin with */
+typedef struct xxh_functions {
     void *(*create)(void);
     int (*destroy)(void *state);
     int (*update)(void *state, const void *data, size_t bytes);
@@ -49,12 +44,10 @@ static struct {
         uint64_t (*u64)(const void *state);
         xxh128 (*u128)(const void *state);
     } digest;
-} xxh[] = {{.state = "XXH32", .hash = "XXH32"},
-           {.state = "XXH64", .hash = "XXH64"},
-           {.state = "XXH3", .hash = "XXH3_64bits"},
-           {.state = "XXH3", .hash = "XXH3_128bits"}};
+} xxh_functions;
 
-static bool has_xxh;
+static xxh_functions xxh[CRYPTO]; /* by family */
+static bool has_crypto, has_xxh;
 
 typedef struct algorithm {
     const char *name;
@@ -87,50 +80,42 @@ struct iron__checksum {
     void *state; /* the library's */
 };
 
-#ifndef IRON_NO_DLOPEN
-
-/* Finds a function; ISO C has no cast from object to function pointer. */
-static bool find(void *library, const char *prefix, const char *name, void *function) {
-    char whole[64];
-    void *symbol;
-
-    snprintf(whole, sizeof whole, "%s_%s", prefix, name);
-    symbol = dlsym(library, whole);
-    memcpy(function, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static void load_crypto(void) {
-    void *library = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
+    static const iron__symbol symbols[] = {
+#define SYMBOL(name) {#name, offsetof(struct crypto_functions, name), true}
+        SYMBOL(EVP_get_digestbyname),
+        SYMBOL(EVP_MD_CTX_new),
+        SYMBOL(EVP_MD_CTX_free),
+        SYMBOL(EVP_DigestInit_ex),
+        SYMBOL(EVP_DigestUpdate),
+        SYMBOL(EVP_DigestFinal_ex)
+#undef SYMBOL
+    };
+    static const char *const usual[] = {"libcrypto.so.3", "libcrypto.so.1.1", NULL};
+    iron__library l =
+        iron__library_open(NULL, usual, symbols, sizeof symbols / sizeof symbols[0], &crypto);
 
-    if (!library)
-        library = dlopen("libcrypto.so.1.1", RTLD_NOW | RTLD_LOCAL);
-    crypto.is_there = library && find(library, "EVP", "get_digestbyname", &crypto.digest_by_name) &&
-                      find(library, "EVP", "MD_CTX_new", &crypto.create) &&
-                      find(library, "EVP", "MD_CTX_free", &crypto.destroy) &&
-                      find(library, "EVP", "DigestInit_ex", &crypto.init) &&
-                      find(library, "EVP", "DigestUpdate", &crypto.update) &&
-                      find(library, "EVP", "DigestFinal_ex", &crypto.final);
+    has_crypto = l.handle && !l.missing;
 }
 
 static void load_xxh(void) {
-    void *library = dlopen("libxxhash.so.0", RTLD_NOW | RTLD_LOCAL);
+    static const iron__symbol symbols[] = {
+#define FAMILY(family, state, hash)                                                                \
+    {state "_createState", sizeof xxh[0] * (family) + offsetof(xxh_functions, create), true},      \
+        {state "_freeState", sizeof xxh[0] * (family) + offsetof(xxh_functions, destroy), true},   \
+        {hash "_reset", sizeof xxh[0] * (family) + offsetof(xxh_functions, reset), true},          \
+        {hash "_update", sizeof xxh[0] * (family) + offsetof(xxh_functions, update), true},        \
+        {hash "_digest", sizeof xxh[0] * (family) + offsetof(xxh_functions, digest), true},
+        FAMILY(XXH_32, "XXH32", "XXH32") FAMILY(XXH_64, "XXH64", "XXH64")
+            FAMILY(XXH_3_64, "XXH3", "XXH3_64bits") FAMILY(XXH_3_128, "XXH3", "XXH3_128bits")
+#undef FAMILY
+    };
+    static const char *const usual[] = {"libxxhash.so.0", NULL};
+    iron__library l =
+        iron__library_open(NULL, usual, symbols, sizeof symbols / sizeof symbols[0], xxh);
 
-    has_xxh = library != NULL;
-    for (size_t k = 0; has_xxh && k < CRYPTO; k++)
-        has_xxh = find(library, xxh[k].state, "createState", &xxh[k].create) &&
-                  find(library, xxh[k].state, "freeState", &xxh[k].destroy) &&
-                  find(library, xxh[k].hash, "reset", &xxh[k].reset) &&
-                  find(library, xxh[k].hash, "update", &xxh[k].update) &&
-                  find(library, xxh[k].hash, "digest", &xxh[k].digest);
+    has_xxh = l.handle && !l.missing;
 }
-
-#else
-
-static void load_crypto(void) {}
-static void load_xxh(void) {}
-
-#endif
 
 static const algorithm *algorithm_of(const char *name) {
     for (size_t k = 0; k < sizeof algorithms / sizeof algorithms[0]; k++)
@@ -152,10 +137,10 @@ static bool start(iron__checksum *sum) {
     family f = sum->algorithm->family;
 
     if (f == CRYPTO) {
-        const void *digest = crypto.digest_by_name(sum->algorithm->digest);
+        const void *digest = crypto.EVP_get_digestbyname(sum->algorithm->digest);
 
-        sum->state = digest ? crypto.create() : NULL;
-        return sum->state && crypto.init(sum->state, digest, NULL) == 1;
+        sum->state = digest ? crypto.EVP_MD_CTX_new() : NULL;
+        return sum->state && crypto.EVP_DigestInit_ex(sum->state, digest, NULL) == 1;
     }
     sum->state = xxh[f].create();
     return sum->state && (f == XXH_32   ? xxh[f].reset.seed_32(sum->state, 0)
@@ -174,7 +159,7 @@ iron_status iron__checksum_create(const char *name, iron__checksum **out, iron_e
         pthread_once(&crypto_once, load_crypto);
     else
         pthread_once(&xxh_once, load_xxh);
-    IRON_FAIL_IF(!(a->family == CRYPTO ? crypto.is_there : has_xxh), err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(!(a->family == CRYPTO ? has_crypto : has_xxh), err, IRON_E_UNSUPPORTED,
                  "the checksum %s needs the package %s, which is not installed", name,
                  iron__checksum_package(name));
     IRON_TRY(IRON_NEW(&sum, 1, "a checksum", err));
@@ -190,7 +175,7 @@ iron_status iron__checksum_create(const char *name, iron__checksum **out, iron_e
 
 void iron__checksum_destroy(iron__checksum *sum) {
     if (sum && sum->state && sum->algorithm->family == CRYPTO)
-        crypto.destroy(sum->state);
+        crypto.EVP_MD_CTX_free(sum->state);
     else if (sum && sum->state)
         xxh[sum->algorithm->family].destroy(sum->state);
     free(sum);
@@ -199,7 +184,7 @@ void iron__checksum_destroy(iron__checksum *sum) {
 iron_status iron__checksum_update(iron__checksum *sum, const void *data, size_t bytes,
                                   iron_error *err) {
     family f = sum->algorithm->family;
-    bool is_done = f == CRYPTO ? crypto.update(sum->state, data, bytes) == 1
+    bool is_done = f == CRYPTO ? crypto.EVP_DigestUpdate(sum->state, data, bytes) == 1
                                : xxh[f].update(sum->state, data, bytes) == 0;
 
     IRON_FAIL_IF(!is_done, err, IRON_E_UNSUPPORTED, "the library of the package %s failed at %s",
@@ -223,8 +208,9 @@ iron_status iron__checksum_final(iron__checksum *sum, char hex[IRON_CHECKSUM_HEX
     hex[0] = '\0';
     switch (sum->algorithm->family) {
     case CRYPTO:
-        IRON_FAIL_IF(crypto.final(sum->state, bytes, &length) != 1 || length > sizeof bytes, err,
-                     IRON_E_UNSUPPORTED, "libcrypto failed at %s", sum->algorithm->name);
+        IRON_FAIL_IF(crypto.EVP_DigestFinal_ex(sum->state, bytes, &length) != 1 ||
+                         length > sizeof bytes,
+                     err, IRON_E_UNSUPPORTED, "libcrypto failed at %s", sum->algorithm->name);
         for (unsigned k = 0; k < length; k++)
             write_hex(bytes[k], 2, hex + (size_t)2 * k);
         break;

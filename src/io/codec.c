@@ -15,10 +15,10 @@
 #include "io/codec.h"
 
 #include "core/fail.h"
+#include "core/library.h"
 #include "core/memory.h"
 #include "io/input.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
@@ -56,17 +56,6 @@ enum {
     ZSTD_CODE_DICTIONARY_WRONG = 32
 };
 
-static struct {
-    size_t (*decompress)(void *context, void *to, size_t room, const void *from, size_t count);
-    void *(*create)(void);
-    size_t (*destroy)(void *context);
-    size_t (*set)(void *context, int parameter, int value);
-    size_t (*run)(void *context, zstd_output *output, zstd_input *input);
-    unsigned (*is_error)(size_t result);
-    int (*error_code)(size_t result);
-    const char *(*error_name)(size_t result);
-} zstd;
-
 /* Declarations of zlib.h. */
 
 typedef struct zlib_stream {
@@ -93,13 +82,6 @@ enum {
     ZLIB_NO_FLUSH = 0,
     ZLIB_GZIP_OR_ZLIB = 32 + 15 /* the header decides; windows of up to 2^15 bytes */
 };
-
-static struct {
-    int (*init)(zlib_stream *stream, int window_bits, const char *version, int stream_bytes);
-    int (*reset)(zlib_stream *stream);
-    int (*run)(zlib_stream *stream, int flush);
-    int (*end)(zlib_stream *stream);
-} zlib;
 
 /* Declarations of lzma.h. */
 
@@ -132,68 +114,52 @@ enum {
     XZ_TELL_UNSUPPORTED_CHECK = 2
 };
 
-static struct {
-    int (*decoder)(lzma_stream_abi *stream, uint64_t memory_max, uint32_t flags);
-    int (*run)(lzma_stream_abi *stream, int action);
-    void (*end)(lzma_stream_abi *stream);
-    uint64_t (*memory)(const lzma_stream_abi *stream);
-} lzma;
-
 /* Declarations of lz4frame.h, lz4.h and snappy-c.h. */
 
 enum { LZ4_FRAME_VERSION = 100, SNAPPY_OK_CODE = 0 };
 
-static struct {
-    size_t (*create)(void **context, unsigned version);
-    size_t (*destroy)(void *context);
-    size_t (*run)(void *context, void *to, size_t *room, const void *from, size_t *count,
-                  const void *options);
-    unsigned (*is_error)(size_t result);
-    const char *(*error_name)(size_t result);
-} lz4_frame;
+/* The functions that each codec needs: X(codec, result, name, parameters). */
+/* clang-format would take the parameters for products. */
+/* clang-format off */
+#define FUNCTIONS(X)                                                                               \
+    X(ZSTD, size_t, ZSTD_decompressDCtx,                                                           \
+      (void *context, void *to, size_t room, const void *from, size_t count))                      \
+    X(ZSTD, void *, ZSTD_createDCtx, (void))                                                       \
+    X(ZSTD, size_t, ZSTD_freeDCtx, (void *context))                                                \
+    X(ZSTD, size_t, ZSTD_DCtx_setParameter, (void *context, int parameter, int value))             \
+    X(ZSTD, size_t, ZSTD_decompressStream, (void *context, zstd_output *to, zstd_input *from))     \
+    X(ZSTD, unsigned, ZSTD_isError, (size_t result))                                               \
+    X(ZSTD, int, ZSTD_getErrorCode, (size_t result))                                               \
+    X(ZSTD, const char *, ZSTD_getErrorName, (size_t result))                                      \
+    X(GZIP, int, inflateInit2_,                                                                    \
+      (zlib_stream *stream, int window_bits, const char *version, int stream_bytes))               \
+    X(GZIP, int, inflateReset, (zlib_stream *stream))                                              \
+    X(GZIP, int, inflate, (zlib_stream *stream, int flush))                                        \
+    X(GZIP, int, inflateEnd, (zlib_stream *stream))                                                \
+    X(XZ, int, lzma_stream_decoder,                                                                \
+      (lzma_stream_abi *stream, uint64_t memory_max, uint32_t flags))                              \
+    X(XZ, int, lzma_code, (lzma_stream_abi *stream, int action))                                   \
+    X(XZ, void, lzma_end, (lzma_stream_abi *stream))                                               \
+    X(XZ, uint64_t, lzma_memusage, (const lzma_stream_abi *stream))                                \
+    X(LZ4, size_t, LZ4F_createDecompressionContext, (void **context, unsigned version))            \
+    X(LZ4, size_t, LZ4F_freeDecompressionContext, (void *context))                                 \
+    X(LZ4, size_t, LZ4F_decompress, (void *context, void *to, size_t *room, const void *from,      \
+                                     size_t *count, const void *options))                          \
+    X(LZ4, unsigned, LZ4F_isError, (size_t result))                                                \
+    X(LZ4, const char *, LZ4F_getErrorName, (size_t result))                                       \
+    X(LZ4_RAW, int, LZ4_decompress_safe, (const char *from, char *to, int count, int room))        \
+    X(LZ4_RAW, int, LZ4_decompress_safe_partial,                                                   \
+      (const char *from, char *to, int count, int wanted, int room))                               \
+    X(SNAPPY, int, snappy_uncompressed_length, (const char *from, size_t count, size_t *length))   \
+    X(SNAPPY, int, snappy_uncompress, (const char *from, size_t count, char *to, size_t *room))
+/* clang-format on */
 
-static struct {
-    int (*decompress)(const char *from, char *to, int count, int room);
-    int (*decompress_start)(const char *from, char *to, int count, int wanted, int room);
-} lz4_block;
-
-static struct {
-    int (*length)(const char *from, size_t count, size_t *length);
-    int (*decompress)(const char *from, size_t count, char *to, size_t *room);
-} snappy;
-
-/* The functions that each codec needs. */
-static const struct {
-    iron__codec codec;
-    const char *name;
-    void *pointer; /* the function pointer to set */
-} symbols[] = {
-    {IRON_CODEC_ZSTD, "ZSTD_decompressDCtx", &zstd.decompress},
-    {IRON_CODEC_ZSTD, "ZSTD_createDCtx", &zstd.create},
-    {IRON_CODEC_ZSTD, "ZSTD_freeDCtx", &zstd.destroy},
-    {IRON_CODEC_ZSTD, "ZSTD_DCtx_setParameter", &zstd.set},
-    {IRON_CODEC_ZSTD, "ZSTD_decompressStream", &zstd.run},
-    {IRON_CODEC_ZSTD, "ZSTD_isError", &zstd.is_error},
-    {IRON_CODEC_ZSTD, "ZSTD_getErrorCode", &zstd.error_code},
-    {IRON_CODEC_ZSTD, "ZSTD_getErrorName", &zstd.error_name},
-    {IRON_CODEC_GZIP, "inflateInit2_", &zlib.init},
-    {IRON_CODEC_GZIP, "inflateReset", &zlib.reset},
-    {IRON_CODEC_GZIP, "inflate", &zlib.run},
-    {IRON_CODEC_GZIP, "inflateEnd", &zlib.end},
-    {IRON_CODEC_XZ, "lzma_stream_decoder", &lzma.decoder},
-    {IRON_CODEC_XZ, "lzma_code", &lzma.run},
-    {IRON_CODEC_XZ, "lzma_end", &lzma.end},
-    {IRON_CODEC_XZ, "lzma_memusage", &lzma.memory},
-    {IRON_CODEC_LZ4, "LZ4F_createDecompressionContext", &lz4_frame.create},
-    {IRON_CODEC_LZ4, "LZ4F_freeDecompressionContext", &lz4_frame.destroy},
-    {IRON_CODEC_LZ4, "LZ4F_decompress", &lz4_frame.run},
-    {IRON_CODEC_LZ4, "LZ4F_isError", &lz4_frame.is_error},
-    {IRON_CODEC_LZ4, "LZ4F_getErrorName", &lz4_frame.error_name},
-    {IRON_CODEC_LZ4_RAW, "LZ4_decompress_safe", &lz4_block.decompress},
-    {IRON_CODEC_LZ4_RAW, "LZ4_decompress_safe_partial", &lz4_block.decompress_start},
-    {IRON_CODEC_SNAPPY, "snappy_uncompressed_length", &snappy.length},
-    {IRON_CODEC_SNAPPY, "snappy_uncompress", &snappy.decompress},
-};
+static struct functions {
+/* A declarator takes no more parentheses. NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define FIELD(codec, result, name, parameters) result(*name) parameters;
+    FUNCTIONS(FIELD)
+#undef FIELD
+} lib;
 
 /* lz4: a match at distance 0 is against the format, but liblz4 takes it and copies what its buffer
  * happened to hold. So that damaged data is refused, the distances are read here as well. */
@@ -270,19 +236,27 @@ static void advance(iron__decompression *d, iron__codec_buffers *b, size_t consu
 /* zstd */
 
 static bool zstd_create(iron__decompression *d) {
-    d->context = zstd.create();
-    return d->context &&
-           !zstd.is_error(zstd.set(d->context, ZSTD_PARAMETER_WINDOW_LOG_MAX, ZSTD_WINDOW_LOG_MAX));
+    d->context = lib.ZSTD_createDCtx();
+    return d->context && !lib.ZSTD_isError(lib.ZSTD_DCtx_setParameter(
+                             d->context, ZSTD_PARAMETER_WINDOW_LOG_MAX, ZSTD_WINDOW_LOG_MAX));
 }
 
-static void zstd_destroy(iron__decompression *d) { zstd.destroy(d->context); }
+static void zstd_destroy(iron__decompression *d) { lib.ZSTD_freeDCtx(d->context); }
 
-/* The size of its content that a frame has in its head; UINT64_MAX: none. */
-static uint64_t zstd_content(const unsigned char head[FRAME_HEAD_BYTES]) {
-    static const unsigned char id_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
-    unsigned flags = head[4], is_single = flags >> 5 & 1;
-    unsigned bytes = flags >> 6 == 0 ? is_single : size_bytes[flags >> 6];
-    uint64_t size = iron__load(head + 5 + !is_single + id_bytes[flags & 3], bytes);
+/* The bytes of the size that a frame has at the end of its head; 0: it has none. */
+static unsigned zstd_size_bytes(unsigned flags) {
+    return flags >> 6 ? 1u << (flags >> 6) : flags >> 5 & 1;
+}
+
+size_t iron__zstd_head_bytes(unsigned flags) {
+    static const unsigned char id_bytes[4] = {0, 1, 2, 4};
+
+    return 5u + !(flags >> 5 & 1) + id_bytes[flags & 3] + zstd_size_bytes(flags);
+}
+
+uint64_t iron__zstd_content(const unsigned char *head) {
+    unsigned bytes = zstd_size_bytes(head[4]);
+    uint64_t size = iron__load(head + iron__zstd_head_bytes(head[4]) - bytes, bytes);
 
     return bytes == 0 ? UINT64_MAX : bytes == 2 ? size + 256 : size;
 }
@@ -291,15 +265,15 @@ static uint64_t zstd_content(const unsigned char head[FRAME_HEAD_BYTES]) {
 static uint64_t zstd_window(const unsigned char head[FRAME_HEAD_BYTES]) {
     uint64_t base = (uint64_t)1 << (10 + (head[5] >> 3));
 
-    return head[4] & 0x20 ? zstd_content(head) : base + base / 8 * (head[5] & 7);
+    return head[4] & 0x20 ? iron__zstd_content(head) : base + base / 8 * (head[5] & 7);
 }
 
 static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
                             iron_error *err) {
     zstd_input input = {b->from, b->from_count, 0};
     zstd_output output = {b->to, b->room, 0};
-    size_t result = zstd.run(d->context, &output, &input);
-    int code = zstd.is_error(result) ? zstd.error_code(result) : 0;
+    size_t result = lib.ZSTD_decompressStream(d->context, &output, &input);
+    int code = lib.ZSTD_isError(result) ? lib.ZSTD_getErrorCode(result) : 0;
 
     IRON_FAIL_IF(code == ZSTD_CODE_DICTIONARY_WRONG, err, IRON_E_UNSUPPORTED,
                  "%.100s is compressed with a dictionary, which is not in it; decompress it first, "
@@ -309,13 +283,13 @@ static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool
                  "%.100s needs a zstd window of %" PRIu64 " bytes, more than %" PRIu64
                  "; decompress it first, with zstd -d --long=31",
                  d->name, zstd_window(d->head), (uint64_t)1 << ZSTD_WINDOW_LOG_MAX);
-    if (zstd.is_error(result))
-        return damaged(d, zstd.error_name(result), err);
+    if (lib.ZSTD_isError(result))
+        return damaged(d, lib.ZSTD_getErrorName(result), err);
     advance(d, b, input.at, output.at);
     *has_ended = result == 0;
     /* libzstd does not compare if the last block is empty */
-    if (*has_ended && d->head[0] == 0x28 && zstd_content(d->head) != UINT64_MAX &&
-        zstd_content(d->head) != d->frame_bytes)
+    if (*has_ended && d->head[0] == 0x28 && iron__zstd_content(d->head) != UINT64_MAX &&
+        iron__zstd_content(d->head) != d->frame_bytes)
         return damaged(d, "the size in the header is another", err);
     return IRON_OK;
 }
@@ -323,12 +297,12 @@ static iron_status zstd_run(iron__decompression *d, iron__codec_buffers *b, bool
 /* gzip */
 
 static bool gzip_create(iron__decompression *d) {
-    return zlib.init(&d->zlib, ZLIB_GZIP_OR_ZLIB, "1", (int)sizeof d->zlib) == ZLIB_OK;
+    return lib.inflateInit2_(&d->zlib, ZLIB_GZIP_OR_ZLIB, "1", (int)sizeof d->zlib) == ZLIB_OK;
 }
 
-static bool gzip_begin(iron__decompression *d) { return zlib.reset(&d->zlib) == ZLIB_OK; }
+static bool gzip_begin(iron__decompression *d) { return lib.inflateReset(&d->zlib) == ZLIB_OK; }
 
-static void gzip_destroy(iron__decompression *d) { zlib.end(&d->zlib); }
+static void gzip_destroy(iron__decompression *d) { lib.inflateEnd(&d->zlib); }
 
 static iron_status gzip_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
                             iron_error *err) {
@@ -341,7 +315,7 @@ static iron_status gzip_run(iron__decompression *d, iron__codec_buffers *b, bool
     s->avail_in = (unsigned)count;
     s->next_out = b->to;
     s->avail_out = (unsigned)room;
-    result = zlib.run(s, ZLIB_NO_FLUSH);
+    result = lib.inflate(s, ZLIB_NO_FLUSH);
     advance(d, b, count - s->avail_in, room - s->avail_out);
     *has_ended = result == ZLIB_STREAM_END;
     if (result == ZLIB_MEM_ERROR)
@@ -354,10 +328,11 @@ static iron_status gzip_run(iron__decompression *d, iron__codec_buffers *b, bool
 /* xz */
 
 static bool xz_begin(iron__decompression *d) {
-    return lzma.decoder(&d->lzma, XZ_MEMORY_BYTES_MAX, XZ_TELL_UNSUPPORTED_CHECK) == XZ_OK;
+    return lib.lzma_stream_decoder(&d->lzma, XZ_MEMORY_BYTES_MAX, XZ_TELL_UNSUPPORTED_CHECK) ==
+           XZ_OK;
 }
 
-static void xz_destroy(iron__decompression *d) { lzma.end(&d->lzma); }
+static void xz_destroy(iron__decompression *d) { lib.lzma_end(&d->lzma); }
 
 static iron_status xz_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
                           iron_error *err) {
@@ -368,7 +343,7 @@ static iron_status xz_run(iron__decompression *d, iron__codec_buffers *b, bool *
     s->avail_in = b->from_count;
     s->next_out = b->to;
     s->avail_out = b->room;
-    result = lzma.run(s, XZ_RUN);
+    result = lib.lzma_code(s, XZ_RUN);
     advance(d, b, b->from_count - s->avail_in, b->room - s->avail_out);
     *has_ended = result == XZ_STREAM_END;
     if (result == XZ_OK || result == XZ_STREAM_END || result == XZ_BUF_ERROR)
@@ -378,7 +353,7 @@ static iron_status xz_run(iron__decompression *d, iron__codec_buffers *b, bool *
     IRON_FAIL_IF(result == XZ_MEMLIMIT_ERROR, err, IRON_E_UNSUPPORTED,
                  "%.120s needs %" PRIu64 " bytes of memory to be decompressed, more than %" PRIu64
                  "; decompress it first, with xz -d",
-                 d->name, lzma.memory(s), XZ_MEMORY_BYTES_MAX);
+                 d->name, lib.lzma_memusage(s), XZ_MEMORY_BYTES_MAX);
     IRON_FAIL_IF(result == XZ_UNSUPPORTED_CHECK || result == XZ_OPTIONS_ERROR, err,
                  IRON_E_UNSUPPORTED,
                  "%.120s uses %s that liblzma.so.5 does not know, after byte %" PRIu64
@@ -483,24 +458,24 @@ static bool lz4_begin(iron__decompression *d) {
 }
 
 static bool lz4_create(iron__decompression *d) {
-    return !lz4_frame.is_error(lz4_frame.create(&d->context, LZ4_FRAME_VERSION));
+    return !lib.LZ4F_isError(lib.LZ4F_createDecompressionContext(&d->context, LZ4_FRAME_VERSION));
 }
 
-static void lz4_destroy(iron__decompression *d) { lz4_frame.destroy(d->context); }
+static void lz4_destroy(iron__decompression *d) { lib.LZ4F_freeDecompressionContext(d->context); }
 
 static iron_status lz4_run(iron__decompression *d, iron__codec_buffers *b, bool *has_ended,
                            iron_error *err) {
     static const unsigned char legacy[4] = {0x02, 0x21, 0x4C, 0x18};
     size_t count = b->from_count, room = b->room;
-    size_t result = lz4_frame.run(d->context, b->to, &room, b->from, &count, NULL);
+    size_t result = lib.LZ4F_decompress(d->context, b->to, &room, b->from, &count, NULL);
 
-    IRON_FAIL_IF(lz4_frame.is_error(result) && memcmp(d->head, legacy, sizeof legacy) == 0, err,
+    IRON_FAIL_IF(lib.LZ4F_isError(result) && memcmp(d->head, legacy, sizeof legacy) == 0, err,
                  IRON_E_UNSUPPORTED,
                  "%.120s has a legacy lz4 frame at byte %" PRIu64
                  "; decompress it first, with lz4 -d",
                  d->name, d->frame_at);
-    if (lz4_frame.is_error(result))
-        return damaged(d, lz4_frame.error_name(result), err);
+    if (lib.LZ4F_isError(result))
+        return damaged(d, lib.LZ4F_getErrorName(result), err);
     if (!lz4_walk_frame(&d->lz4, b->from, count))
         return damaged(d, "a match at distance 0", err);
     advance(d, b, count, room);
@@ -531,41 +506,42 @@ const char *iron__codec_name(iron__codec codec) { return rows[codec].name; }
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool is_loaded[IRON_CODEC_COUNT];
 
-#ifndef IRON_NO_DLOPEN
+static const struct {
+    iron__codec codec;
+    iron__symbol symbol;
+} symbols[] = {
+#define SYMBOL(codec, result, name, parameters)                                                    \
+    {IRON_CODEC_##codec, {#name, offsetof(struct functions, name), true}},
+    FUNCTIONS(SYMBOL)
+#undef SYMBOL
+};
 
 static iron_status load_library(iron__codec codec, const char *name, iron_error *err) {
     const codec_row *row = &rows[codec];
-    void *library = dlopen(row->library, RTLD_NOW | RTLD_LOCAL);
+    const char *const usual[] = {row->library, NULL};
+    iron__symbol needed[sizeof symbols / sizeof symbols[0]];
+    size_t count = 0;
+    iron__library l;
 
-    IRON_FAIL_IF(!library, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(!IRON_LOADS_LIBRARIES, err, IRON_E_UNSUPPORTED,
+                 "%.100s is compressed with %s, and this build of iron loads no libraries; "
+                 "decompress it first, or build iron without IRON_STATIC_COMMAND",
+                 name, row->name);
+    for (size_t k = 0; k < sizeof symbols / sizeof symbols[0]; k++)
+        if (symbols[k].codec == codec)
+            needed[count++] = symbols[k].symbol;
+    l = iron__library_open(NULL, usual, needed, count, &lib);
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
                  "%.120s is compressed with %s: install %s, or decompress it first", name,
                  row->name, row->package);
-    for (size_t k = 0; k < sizeof symbols / sizeof symbols[0]; k++) {
-        void *address = symbols[k].codec == codec ? dlsym(library, symbols[k].name) : NULL;
-
-        if (symbols[k].codec == codec && !address) {
-            dlclose(library);
-            IRON_FAIL(err, IRON_E_UNSUPPORTED,
-                      "%.100s is compressed with %s, and %s has no %s: install a newer %s, or "
-                      "decompress it first",
-                      name, row->name, row->library, symbols[k].name, row->package);
-        }
-        if (address)
-            memcpy(symbols[k].pointer, &address, sizeof address);
-    }
+    if (l.missing)
+        iron__library_close(&l);
+    IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED,
+                 "%.100s is compressed with %s, and %s has no %s: install a newer %s, or "
+                 "decompress it first",
+                 name, row->name, row->library, l.missing, row->package);
     return IRON_OK;
 }
-
-#else
-
-static iron_status load_library(iron__codec codec, const char *name, iron_error *err) {
-    IRON_FAIL(err, IRON_E_UNSUPPORTED,
-              "%.100s is compressed with %s, and this build of iron loads no libraries; decompress "
-              "it first, or build iron without IRON_STATIC_COMMAND",
-              name, rows[codec].name);
-}
-
-#endif
 
 iron_status iron__codec_load(iron__codec codec, const char *name, iron_error *err) {
     iron_status status = IRON_OK;
@@ -763,7 +739,7 @@ static iron_status decompress_frames(iron__codec codec, const char *name, iron__
 static pthread_key_t zstd_contexts;
 static bool has_zstd_contexts;
 
-static void destroy_zstd_context(void *context) { zstd.destroy(context); }
+static void destroy_zstd_context(void *context) { lib.ZSTD_freeDCtx(context); }
 
 static void make_zstd_contexts(void) {
     has_zstd_contexts = pthread_key_create(&zstd_contexts, destroy_zstd_context) == 0;
@@ -777,9 +753,9 @@ static void *zstd_context(void) {
     context = has_zstd_contexts ? pthread_getspecific(zstd_contexts) : NULL;
     if (context || !has_zstd_contexts)
         return context;
-    context = zstd.create();
+    context = lib.ZSTD_createDCtx();
     if (context && pthread_setspecific(zstd_contexts, context) != 0) {
-        zstd.destroy(context);
+        lib.ZSTD_freeDCtx(context);
         context = NULL;
     }
     return context;
@@ -793,11 +769,11 @@ static iron_status decompress_zstd(const char *name, const void *from, size_t co
 
     if (!context)
         return iron__no_memory(err, name);
-    result = zstd.decompress(context, to ? to : &none, room, from, count);
+    result = lib.ZSTD_decompressDCtx(context, to ? to : &none, room, from, count);
 
-    IRON_FAIL_IF(zstd.is_error(result), err, IRON_E_FORMAT,
+    IRON_FAIL_IF(lib.ZSTD_isError(result), err, IRON_E_FORMAT,
                  "%.120s: %zu bytes of zstd data cannot be decompressed to %zu bytes (%.60s)", name,
-                 count, room, zstd.error_name(result));
+                 count, room, lib.ZSTD_getErrorName(result));
     return result == room ? IRON_OK : wrong_size(name, "zstd", "less", room, err);
 }
 
@@ -812,9 +788,9 @@ static iron_status decompress_lz4_block(const char *name, const void *from, size
     if (!lz4_walk_block(&walk, from, count))
         result = -1;
     else if (wanted < room)
-        result = lz4_block.decompress_start(from, to, (int)count, (int)wanted, (int)room);
+        result = lib.LZ4_decompress_safe_partial(from, to, (int)count, (int)wanted, (int)room);
     else
-        result = lz4_block.decompress(from, to, (int)count, (int)room);
+        result = lib.LZ4_decompress_safe(from, to, (int)count, (int)room);
     IRON_FAIL_IF(result < 0, err, IRON_E_FORMAT,
                  "%.120s: an lz4 block of %zu bytes cannot be decompressed to %zu bytes; it is "
                  "damaged",
@@ -825,14 +801,14 @@ static iron_status decompress_lz4_block(const char *name, const void *from, size
 static iron_status decompress_snappy(const char *name, const void *from, size_t count, void *to,
                                      size_t room, iron_error *err) {
     size_t length = 0;
-    int result = snappy.length(from, count, &length);
+    int result = lib.snappy_uncompressed_length(from, count, &length);
 
     IRON_FAIL_IF(result == SNAPPY_OK_CODE && length != room, err, IRON_E_FORMAT,
                  "%.120s: a snappy block of %zu bytes says that it gives %zu bytes, not %zu; it is "
                  "damaged",
                  name, count, length, room);
     if (result == SNAPPY_OK_CODE)
-        result = snappy.decompress(from, count, to, &length);
+        result = lib.snappy_uncompress(from, count, to, &length);
     IRON_FAIL_IF(result != SNAPPY_OK_CODE || length != room, err, IRON_E_FORMAT,
                  "%.120s: a snappy block of %zu bytes cannot be decompressed to %zu bytes; it is "
                  "damaged",

@@ -40,6 +40,11 @@ iron_status iron__codec_decompress_start(iron__codec codec, const char *name, co
                                          size_t count, void *to, size_t room, size_t wanted,
                                          iron_error *err);
 
+/* The head of a zstd frame: how many bytes it has, by the flags in its fifth, and the size of the
+ * frame's content in it (UINT64_MAX: none). */
+size_t iron__zstd_head_bytes(unsigned flags);
+uint64_t iron__zstd_content(const unsigned char *head);
+
 /* A stream of frames, one after another (gzip: members; xz: streams), of any length. */
 typedef struct iron__decompression iron__decompression;
 

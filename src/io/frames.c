@@ -133,73 +133,42 @@ static part_kind skip_frame(scanner *s, uint64_t at, part *p) {
     return size == UINT64_MAX ? PART_NONE : PART_SKIPPED;
 }
 
-/* zstd: follows the blocks of a frame, from *at on, to the end of the last one. */
-static bool pass_zstd_blocks(scanner *s, uint64_t first, uint64_t *at) {
-    for (;;) {
-        uint64_t header = look_number(s, *at, 3);
-        uint64_t size = header >> 3;
-        unsigned type = header >> 1 & 3;
-
-        if (header == UINT64_MAX || type == 3 || size > 128u << 10)
-            return false;
-        *at += 3 + (type == 1 ? 1 : size); /* 1: one byte, repeated */
-        if (*at - first > PART_BYTES_MAX)
-            return false;
-        if (header & 1)
-            return true;
-    }
-}
-
 static part_kind find_zstd_frame(scanner *s, uint64_t at, part *p) {
-    static const unsigned char id_bytes[4] = {0, 1, 2, 4}, size_bytes[4] = {0, 2, 4, 8};
-    uint64_t magic = look_number(s, at, 4), next = at + 5, decoded;
-    const unsigned char *descriptor = look(s, at + 4, 1);
-    unsigned bytes, flags;
-    bool is_single;
+    uint64_t magic = look_number(s, at, 4), next, header;
+    const unsigned char *head;
+    size_t head_bytes;
+    unsigned flags;
 
     if (is_skipped_frame(magic))
         return skip_frame(s, at, p);
-    if (magic != 0xFD2FB528 || !descriptor)
+    if (magic != 0xFD2FB528 || !(head = look(s, at, 5)))
         return PART_NONE;
-    flags = *descriptor;
-    is_single = flags >> 5 & 1;
-    bytes = size_bytes[flags >> 6];
-    if (bytes == 0 && is_single)
-        bytes = 1;
-    if (bytes == 0 || flags & 0x18) /* unknown size, unused or reserved bits */
+    flags = head[4];
+    head_bytes = iron__zstd_head_bytes(flags);
+    head = look(s, at, head_bytes);
+    p->decoded = head ? iron__zstd_content(head) : UINT64_MAX;
+    if (p->decoded > PART_BYTES_MAX || flags & 0x18) /* unknown size, unused or reserved bits */
         return PART_NONE;
-    next += (is_single ? 0u : 1u) + id_bytes[flags & 3];
-    decoded = look_number(s, next, bytes);
-    if (decoded > PART_BYTES_MAX)
-        return PART_NONE;
-    decoded += bytes == 2 ? 256 : 0;
-    next += bytes;
-    if (!pass_zstd_blocks(s, at, &next))
-        return PART_NONE;
-    next += flags & 4; /* four bytes of checksum */
-    *p = (part){.stored = next - at, .decoded = decoded};
+    next = at + head_bytes;
+    do { /* blocks */
+        uint64_t size;
+        unsigned type;
+
+        header = look_number(s, next, 3);
+        size = header >> 3;
+        type = header >> 1 & 3;
+        if (header == UINT64_MAX || type == 3 || size > 128u << 10)
+            return PART_NONE;
+        next += 3 + (type == 1 ? 1 : size); /* 1: one byte, repeated */
+        if (next - at > PART_BYTES_MAX)
+            return PART_NONE;
+    } while (!(header & 1));
+    p->stored = next + (flags & 4) - at; /* four bytes of checksum */
     return PART_DATA;
 }
 
-/* lz4: as above. A block's highest bit says that it is not compressed; size 0 ends the frame. */
-static bool pass_lz4_blocks(scanner *s, uint64_t first, unsigned flags, uint64_t *at) {
-    for (;;) {
-        uint64_t header = look_number(s, *at, 4);
-        uint64_t size = header & 0x7FFFFFFF;
-
-        if (header == UINT64_MAX || size > (4u << 20))
-            return false;
-        *at += 4;
-        if (header == 0)
-            return true;
-        *at += size + (flags >> 4 & 1 ? 4 : 0); /* a checksum for each block */
-        if (*at - first > PART_BYTES_MAX)
-            return false;
-    }
-}
-
 static part_kind find_lz4_frame(scanner *s, uint64_t at, part *p) {
-    uint64_t magic = look_number(s, at, 4), next = at + 6, decoded;
+    uint64_t magic = look_number(s, at, 4), next = at + 6 + 8 + 1, header; /* 1: a checksum */
     const unsigned char *descriptor = look(s, at + 4, 2);
     unsigned flags;
 
@@ -210,14 +179,20 @@ static part_kind find_lz4_frame(scanner *s, uint64_t at, part *p) {
     flags = *descriptor;
     if (flags >> 6 != 1 || !(flags & 8) || flags & 1) /* version, size, no dictionary */
         return PART_NONE;
-    decoded = look_number(s, next, 8);
-    if (decoded == 0 || decoded > PART_BYTES_MAX) /* liblz4 takes 0 for unknown */
+    p->decoded = look_number(s, at + 6, 8);
+    if (p->decoded == 0 || p->decoded > PART_BYTES_MAX) /* liblz4 takes 0 for unknown */
         return PART_NONE;
-    next += 8 + 1; /* and a checksum of the header */
-    if (!pass_lz4_blocks(s, at, flags, &next))
-        return PART_NONE;
-    next += flags & 4; /* four bytes of checksum */
-    *p = (part){.stored = next - at, .decoded = decoded};
+    /* A block's highest bit says that it is not compressed; size 0 ends the frame. */
+    while ((header = look_number(s, next, 4)) != 0) {
+        uint64_t size = header & 0x7FFFFFFF;
+
+        if (header == UINT64_MAX || size > (4u << 20))
+            return PART_NONE;
+        next += 4 + size + (flags >> 4 & 1 ? 4 : 0); /* a checksum for each block */
+        if (next - at > PART_BYTES_MAX)
+            return PART_NONE;
+    }
+    p->stored = next + 4 + (flags & 4) - at; /* four bytes of checksum */
     return PART_DATA;
 }
 
@@ -268,7 +243,7 @@ typedef struct part_finder {
 static bool follow_parts(scanner *s, iron__frames *f, const part_finder *finder, uint64_t *at,
                          uint64_t end) {
     while (*at < end) {
-        part p;
+        part p = {.check = 0};
         part_kind kind = finder->find(s, *at, &p);
 
         if (kind == PART_NONE || p.stored > s->in->bytes - *at)
@@ -295,19 +270,8 @@ typedef struct section {
     iron__frames found;  /* decompressed bytes are counted from 0 */
 } section;
 
-/* Follows the headers from a place that looks like a part to the end of the section, or past it. */
-static bool follow_from(section *c, uint64_t first) {
-    c->first = c->last = first;
-    c->found.count = 0;
-    c->found.bytes = 0;
-    if (follow_parts(&c->scanner, &c->found, c->finder, &c->last, c->end))
-        return true;
-    c->first = UINT64_MAX;
-    return false;
-}
-
-/* Tries the first places of a section. A read that fails is not reported here: joining the sections
- * reads the same bytes again. */
+/* Follows the headers from the first places of a section that look like a part to its end, or past
+ * it. A read that fails is not reported here: joining the sections reads the same bytes again. */
 static void follow_section(void *context, size_t index) {
     section *c = (section *)context + index;
     const unsigned char *magic = c->finder->magic;
@@ -322,8 +286,14 @@ static void follow_section(void *context, size_t index) {
         if (iron__input_read_at(c->scanner.in, at, bytes, count, NULL) != IRON_OK)
             return;
         while ((next = memmem(next, (size_t)(end - next), magic, magic_bytes)) != NULL) {
-            if (tries++ == SECTION_TRIES_MAX || follow_from(c, at + (size_t)(next - bytes)))
+            if (tries++ == SECTION_TRIES_MAX)
                 return;
+            c->first = c->last = at + (size_t)(next - bytes);
+            c->found.count = 0;
+            c->found.bytes = 0;
+            if (follow_parts(&c->scanner, &c->found, c->finder, &c->last, c->end))
+                return;
+            c->first = UINT64_MAX;
             next++;
         }
     }
@@ -355,41 +325,31 @@ static bool join_sections(scanner *s, iron__frames *f, const part_finder *finder
     return true;
 }
 
-/* Looks at all sections at once; how many there are. None is always right. */
-static size_t follow_sections(const scanner *s, iron__codec codec, const part_finder *finder,
-                              section *sections, size_t most) {
-    uint64_t size = s->in->bytes, count = size / SECTION_BYTES_MIN;
+/* Follows the headers from the beginning to the end of the file, in all sections at once. No
+ * sections are right, too. */
+static bool find_parts(scanner *s, iron__frames *f, const part_finder *finder) {
+    uint64_t size = s->in->bytes, most = iron__min(iron__cpu_threads(), SECTIONS_MAX);
+    size_t count = (size_t)iron__min(size / SECTION_BYTES_MIN, most);
+    section *sections = count < 2 || s->in->remote ? NULL : malloc(count * sizeof *sections);
     iron__thread_pool *pool;
+    bool is_good;
 
-    if (count > most)
-        count = most;
-    if (count < 2 || s->in->remote ||
-        iron__thread_pool_create((uint32_t)count, iron__allocator_default(), &pool, NULL) !=
-            IRON_OK)
-        return 0;
-    for (uint64_t k = 0; k < count; k++)
+    if (!sections || iron__thread_pool_create((uint32_t)count, iron__allocator_default(), &pool,
+                                              NULL) != IRON_OK)
+        count = 0;
+    for (size_t k = 0; k < count; k++)
         sections[k] = (section){
             .finder = finder,
             .scanner = {.in = s->in},
             .begin = size / count * k,
             .end = k + 1 < count ? size / count * (k + 1) : size,
             .first = UINT64_MAX,
-            .found = {.codec = codec},
+            .found = {.codec = f->codec},
         };
-    iron__thread_pool_run(pool, follow_section, sections, (size_t)count);
-    iron__thread_pool_destroy(pool);
-    return (size_t)count;
-}
-
-/* Follows the headers from the beginning to the end of the file. */
-static bool find_parts(scanner *s, iron__frames *f, const part_finder *finder) {
-    size_t threads = iron__cpu_threads(), count = 0;
-    size_t most = threads < SECTIONS_MAX ? threads : SECTIONS_MAX;
-    section *sections = malloc(most * sizeof *sections);
-    bool is_good;
-
-    if (sections)
-        count = follow_sections(s, f->codec, finder, sections, most);
+    if (count > 0) {
+        iron__thread_pool_run(pool, follow_section, sections, count);
+        iron__thread_pool_destroy(pool);
+    }
     is_good = join_sections(s, f, finder, sections, count);
     for (size_t k = 0; k < count; k++)
         free(sections[k].found.groups);
@@ -567,18 +527,16 @@ static iron_status start_cursor(const iron__frames *f, cursor *c, iron_error *er
 /* Decompresses all of the file, to count its bytes. */
 static iron_status start_replay(iron__frames *f, const atomic_bool *stop, iron_error *err) {
     size_t kept = 4 * (size_t)iron__cpu_threads() + 4, got = GROUP_BYTES;
-    unsigned char *buffer = malloc(GROUP_BYTES);
     cursor all = {.next = 0};
+    unsigned char *buffer;
     iron_status status;
 
     f->replay = calloc(1, sizeof *f->replay + kept * sizeof f->replay->kept[0]);
-    if (f->replay)
-        pthread_mutex_init(&f->replay->mutex, NULL);
-    if (!buffer || !f->replay) {
-        free(buffer);
+    if (!f->replay)
         return iron__no_memory(err, f->path);
-    }
+    pthread_mutex_init(&f->replay->mutex, NULL);
     f->replay->kept_count = kept;
+    IRON_TRY(IRON_NEW(&buffer, GROUP_BYTES, f->path, err));
     status = start_cursor(f, &all, err);
     all.in.stop = stop;
     while (status == IRON_OK && got == GROUP_BYTES) {
@@ -662,20 +620,13 @@ static iron_status keep_block(const iron__frames *f, uint64_t index, const atomi
     return status;
 }
 
-/* NULL: out of memory. */
-static iron__frames *create(const iron__input *in, iron__codec codec, iron_error *err) {
-    iron__frames *f = calloc(1, sizeof *f);
-
-    if (f)
-        f->path = strdup(in->path);
-    if (!f || !f->path) {
-        iron__no_memory(err, iron__path_shown(in->path));
-        free(f);
-        return NULL;
-    }
-    f->codec = codec;
-    f->stored = in->bytes;
-    return f;
+static iron_status create(const iron__input *in, iron__codec codec, iron__frames **out,
+                          iron_error *err) {
+    IRON_TRY(IRON_NEW(out, 1, iron__path_shown(in->path), err));
+    (*out)->codec = codec;
+    (*out)->stored = in->bytes;
+    (*out)->path = strdup(in->path);
+    return (*out)->path ? IRON_OK : iron__no_memory(err, iron__path_shown(in->path));
 }
 
 iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__frames **out,
@@ -685,21 +636,19 @@ iron_status iron__frames_open(const iron__input *in, iron__codec codec, iron__fr
         [IRON_CODEC_LZ4] = {{0x04, 0x22, 0x4D, 0x18}, find_lz4_frame},
         [IRON_CODEC_GZIP] = {{0x1F, 0x8B, 8, 4}, find_bgzf_member},
     };
-    scanner s = {.in = in, .err = err, .status = IRON_OK};
+    scanner s = {.in = in, .err = err};
     bool is_good = false;
-    iron__frames *f;
+    iron__frames *f = NULL;
 
     *out = NULL;
     if (iron__input_is_pipe(in) || in->is_stream ||
         (in->remote && codec != IRON_CODEC_XZ && in->bytes > REMOTE_BYTES_MAX))
         return IRON_OK;
     IRON_TRY(iron__codec_load(codec, iron__path_shown(in->path), err));
-    f = create(in, codec, err);
-    if (!f)
-        return IRON_E_NOMEM;
-    if (codec == IRON_CODEC_XZ)
+    s.status = create(in, codec, &f, err);
+    if (s.status == IRON_OK && codec == IRON_CODEC_XZ)
         is_good = find_xz_blocks(&s, f);
-    else if (finders[codec].find)
+    else if (s.status == IRON_OK && finders[codec].find)
         is_good = find_parts(&s, f, &finders[codec]);
     if (is_good && f->count > 0)
         *out = f;
@@ -715,10 +664,9 @@ iron_status iron__frames_open_any(const iron__input *in, iron__codec codec, iron
     IRON_TRY(iron__frames_open(in, codec, out, err));
     if (*out)
         return IRON_OK;
-    *out = create(in, codec, err);
-    if (!*out)
-        return IRON_E_NOMEM;
-    status = start_replay(*out, in->stop, err);
+    status = create(in, codec, out, err);
+    if (status == IRON_OK)
+        status = start_replay(*out, in->stop, err);
     if (status != IRON_OK) {
         iron__frames_close(*out);
         *out = NULL;

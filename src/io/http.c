@@ -14,19 +14,15 @@
 #include "io/http.h"
 
 #include "core/fail.h"
+#include "core/library.h"
 #include "core/number.h"
 
 #include <ctype.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#ifndef IRON_NO_DLOPEN
-#include <dlfcn.h>
-#endif
 
 #define REDIRECTS_MAX      10L
 #define CONNECT_TIMEOUT_MS 10000L
@@ -66,90 +62,45 @@ typedef struct curl_functions {
 #undef FIELD
 } curl_functions;
 
-static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
+static iron__once curl_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static struct {
-    bool is_tried;
     curl_functions curl;
     char version[64];
-    iron_error failure; /* IRON_OK: the library can be used */
 } loaded;
 
 struct iron__http_connection {
     void *easy, *multi;
 };
 
-#ifndef IRON_NO_DLOPEN
+static iron_status load(iron_error *err) {
+    static const iron__symbol symbols[] = {
+#define SYMBOL(result, name, parameters) {#name, offsetof(curl_functions, name), true},
+        CURL_FUNCTIONS(SYMBOL)
+#undef SYMBOL
+    };
+    static const char *const usual[] = {"libcurl.so.4", "libcurl-gnutls.so.4", NULL}; /* Debian's */
+    iron__library l = iron__library_open("IRON_CURL_LIBRARY", usual, symbols,
+                                         sizeof symbols / sizeof symbols[0], &loaded.curl);
+    const char *version;
 
-/* Debian's two builds; the one that the program has loaded already comes first. */
-static void *open_library(const char *named) {
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
-    void *library = NULL;
-
-    if (named && named[0])
-        return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-    for (unsigned k = 0; !library && k < 4; k++)
-        library = dlopen(names[k % 2], RTLD_NOW | RTLD_LOCAL | (k < 2 ? RTLD_NOLOAD : 0));
-    return library;
-}
-
-static iron_status load(curl_functions *curl, iron_error *err) {
-    /* secure_getenv: ignored by programs that run with elevated privileges. */
-    const char *named = secure_getenv("IRON_CURL_LIBRARY"), *missing = NULL;
-    void *library = open_library(named);
-
-    if (!library) {
-        const char *reason = dlerror();
-
-        return iron__fail(
-            err, IRON_E_UNSUPPORTED, 0,
-            "remote files and iron push need libcurl: %.120s; install the package libcurl4%s",
-            reason ? reason : "not found", named && named[0] ? " or unset IRON_CURL_LIBRARY" : "");
-    }
-#define FIND(result, name, parameters)                                                             \
-    if (!missing) {                                                                                \
-        void *symbol = dlsym(library, #name);                                                      \
-        memcpy(&curl->name, &symbol, sizeof symbol);                                               \
-        missing = symbol ? NULL : #name;                                                           \
-    }
-    CURL_FUNCTIONS(FIND)
-#undef FIND
-    IRON_FAIL_IF(missing, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(!IRON_LOADS_LIBRARIES, err, IRON_E_UNSUPPORTED,
+                 "this build of iron cannot load libcurl, which remote files and iron push need; "
+                 "build it without IRON_STATIC_COMMAND");
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
+                 "remote files and iron push need libcurl: %.120s; install the package libcurl4%s",
+                 l.fault, l.is_named ? " or unset IRON_CURL_LIBRARY" : "");
+    IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED,
                  "remote files and iron push need libcurl 7.66 or later, but this one has no %s",
-                 missing);
-    IRON_FAIL_IF(curl->curl_global_init(IRON_CURL_GLOBAL_DEFAULT) != IRON_CURLE_OK, err,
+                 l.missing);
+    IRON_FAIL_IF(loaded.curl.curl_global_init(IRON_CURL_GLOBAL_DEFAULT) != IRON_CURLE_OK, err,
                  IRON_E_UNSUPPORTED,
                  "remote files and iron push need libcurl, which cannot be initialised");
+    version = loaded.curl.curl_version();
+    snprintf(loaded.version, sizeof loaded.version, "%.*s", (int)strcspn(version, " "), version);
     return IRON_OK;
 }
 
-#else
-
-static iron_status load(curl_functions *curl, iron_error *err) {
-    (void)curl;
-    IRON_FAIL(err, IRON_E_UNSUPPORTED,
-              "this build of iron cannot load libcurl, which remote files and iron push need; "
-              "build it without IRON_STATIC_COMMAND");
-}
-
-#endif
-
-iron_status iron__http_load(iron_error *err) {
-    iron_status status;
-
-    pthread_mutex_lock(&load_lock);
-    if (!loaded.is_tried && load(&loaded.curl, &loaded.failure) == IRON_OK) {
-        const char *version = loaded.curl.curl_version();
-
-        snprintf(loaded.version, sizeof loaded.version, "%.*s", (int)strcspn(version, " "),
-                 version);
-    }
-    loaded.is_tried = true;
-    status = loaded.failure.status;
-    if (status != IRON_OK && err)
-        *err = loaded.failure;
-    pthread_mutex_unlock(&load_lock);
-    return status;
-}
+iron_status iron__http_load(iron_error *err) { return iron__once_get(&curl_once, load, err); }
 
 iron_status iron_remote_describe(iron_library_info *info, iron_error *err) {
     bool is_there;
@@ -237,9 +188,9 @@ static void begin_response(iron__http_response *r, const char *line, size_t byte
     const char *blank = memchr(line, ' ', bytes);
     uint64_t status = 0;
 
-    r->status = 0;
-    if (blank && (size_t)(line + bytes - blank) >= 4 && read_number(blank + 1, 3, &status))
-        r->status = (unsigned)status;
+    if (blank && (size_t)(line + bytes - blank) >= 4)
+        read_number(blank + 1, 3, &status);
+    r->status = (unsigned)status;
     r->content_length = r->range_first = r->range_last = r->range_total = IRON_COUNT_UNKNOWN;
     r->retry_after_s = IRON_COUNT_UNKNOWN;
     r->is_chunked = r->has_bad_range = false;
@@ -336,22 +287,13 @@ static size_t give_body(char *to, size_t size, size_t count, void *context) {
 /* Where certificates are found if not in the system's place. */
 static void set_certificates(void *easy, const char *ca_file) {
     static const char *const names[] = {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"};
-    const char *folder = secure_getenv("SSL_CERT_DIR");
+    const char *file = ca_file, *folder = ca_file ? NULL : secure_getenv("SSL_CERT_DIR");
 
-    if (ca_file) {
-        loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAINFO, ca_file);
-        loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAPATH, (char *)NULL);
-        return;
-    }
-    for (unsigned k = 0; k < 3; k++) {
-        const char *file = secure_getenv(names[k]);
-
-        if (file && file[0]) {
-            loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAINFO, file);
-            break;
-        }
-    }
-    if (folder && folder[0])
+    for (unsigned k = 0; !ca_file && k < 3 && (!file || !file[0]); k++)
+        file = secure_getenv(names[k]);
+    if (ca_file || (file && file[0]))
+        loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAINFO, file);
+    if (ca_file || (folder && folder[0]))
         loaded.curl.curl_easy_setopt(easy, IRON_CURLOPT_CAPATH, folder);
 }
 
@@ -428,18 +370,6 @@ static int drive(iron__http_connection *connection, const iron__http_request *re
     return code >= 0 ? code : IRON_CURLE_RECV_ERROR;
 }
 
-static void restore_sigpipe(const sigset_t *before, bool was_pending) {
-    const struct timespec now = {0, 0};
-    sigset_t pipe, pending;
-
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    sigpending(&pending);
-    if (!was_pending && sigismember(&pending, SIGPIPE) == 1)
-        sigtimedwait(&pipe, NULL, &now);
-    pthread_sigmask(SIG_SETMASK, before, NULL);
-}
-
 /* The <Code> of S3's error document. */
 static void find_code(iron__http_response *r) {
     const char *at = r->message_bytes > 0 ? strstr(r->message, "<Code>") : NULL;
@@ -460,9 +390,7 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
     char *url = NULL;
     int64_t retry_after_s = 0;
     long redirects = 0;
-    sigset_t before;
-    bool was_pending;
-    sigset_t pipe, pending;
+    sigset_t before, pipe, pending;
 
     *response = (iron__http_response){.status = 0};
     begin_response(response, "", 0);
@@ -471,7 +399,6 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
     sigaddset(&pipe, SIGPIPE);
     sigpending(&pending);
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    was_pending = sigismember(&pending, SIGPIPE) == 1;
     lines = set_options(easy, request, &run);
     if (loaded.curl.curl_multi_add_handle(connection->multi, easy) != 0) {
         response->curl_code = IRON_CURLE_RECV_ERROR;
@@ -494,7 +421,9 @@ void iron__http_run(iron__http_connection *connection, const iron__http_request 
     find_code(response);
     loaded.curl.curl_easy_reset(easy); /* it must not refer to `response` and `lines` any more */
     loaded.curl.curl_slist_free_all(lines);
-    restore_sigpipe(&before, was_pending);
+    if (sigismember(&pending, SIGPIPE) != 1) /* it was not pending before: takes it if it is now */
+        sigtimedwait(&pipe, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 bool iron__http_is_transient(const iron__http_response *r) {

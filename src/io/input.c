@@ -10,7 +10,7 @@
 
 #include "core/fail.h"
 #include "io/frames.h"
-#include "io/remote.h"
+#include "io/remote_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,10 +49,8 @@ iron_status iron__input_identify(const char *path, iron__input_identity *out, ir
     *out = (iron__input_identity){.kind = IRON_INPUT_PIPE};
     if (iron__path_is_remote(path)) {
         IRON_TRY(iron__remote_open(path, &remote, err));
-        if (!iron__remote_has_ranges(remote))
-            return IRON_OK;
-        *out = (iron__input_identity){IRON_INPUT_REGULAR, iron__remote_bytes(remote), 0,
-                                      iron__remote_version(remote)};
+        if (remote->has_ranges)
+            *out = (iron__input_identity){IRON_INPUT_REGULAR, remote->bytes, 0, remote->version};
         return IRON_OK;
     }
     if ((iron__path_is_stdin(path) ? fstat(STDIN_FILENO, &info) : stat(path, &info)) != 0)
@@ -140,11 +138,8 @@ static bool wait_for_data(const iron__input *in, bool is_pipe) {
     struct pollfd pipe_end = {.fd = in->fd, .events = POLLIN};
 
     while (!in->stop || !atomic_load(in->stop)) {
-        int ready;
+        int ready = is_pipe ? poll(&pipe_end, 1, in->stop ? STOP_POLL_MS : -1) : 1;
 
-        if (!is_pipe)
-            return true;
-        ready = poll(&pipe_end, 1, in->stop ? STOP_POLL_MS : -1);
         /* interrupted is not ready: before the first writer, read would report the end */
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return true;

@@ -8,6 +8,7 @@
 #ifndef IRON_IO_INPUT_H
 #define IRON_IO_INPUT_H
 
+#include "core/number.h" /* for those who read numbers from what they have read */
 #include "io/codec.h"
 
 #include <iron/iron.h>
@@ -99,22 +100,5 @@ void iron__input_use_frames(iron__input *in, const struct iron__frames *frames);
 
 /* The input ended at its offset: an error if a regular file ended before its size. */
 iron_status iron__input_check_end(const iron__input *in, iron_error *err);
-
-/* Unaligned little-endian numbers; one of up to 8 bytes. */
-static inline uint64_t iron__load(const unsigned char *at, size_t bytes) {
-    uint64_t value = 0;
-
-    for (size_t k = 0; k < bytes; k++)
-        value |= (uint64_t)at[k] << 8 * k;
-    return value;
-}
-
-static inline uint32_t iron__load_u32(const unsigned char *at) {
-    return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
-static inline uint64_t iron__load_u64(const unsigned char *at) {
-    return iron__load_u32(at) | (uint64_t)iron__load_u32(at + 4) << 32;
-}
 
 #endif

@@ -30,10 +30,6 @@ typedef struct iron__remote iron__remote;
  * served. Errors name the address, the HTTP status and what to do. */
 iron_status iron__remote_open(const char *address, iron__remote **out, iron_error *err);
 
-uint64_t iron__remote_bytes(const iron__remote *remote); /* IRON_COUNT_UNKNOWN: not told */
-bool iron__remote_has_ranges(const iron__remote *remote);
-uint64_t iron__remote_version(const iron__remote *remote); /* a hash */
-
 /* Reads bytes at ... at+want-1, or up to the end of the object. Reads in order, of one thread or of
  * several that share the object, are answered from ranges that are fetched ahead, several at a
  * time, in bounded memory. Retries what can be retried. An error if the object changed. May be

@@ -65,8 +65,8 @@ struct iron__remote_cursor {
 
 static pthread_once_t cache_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t cache_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t cache_done; /* a block is ready, broken or free */
-static pthread_cond_t cache_work; /* a block was queued */
+static pthread_cond_t cache_done;                            /* a block is ready, broken or free */
+static pthread_cond_t cache_work = PTHREAD_COND_INITIALIZER; /* a block was queued */
 static struct {
     block *blocks;
     uint64_t bytes;                /* of all blocks and spares */
@@ -124,14 +124,10 @@ static block *find_victim(bool is_urgent) {
     bool was_spent = false;
 
     for (block *b = cache.blocks; b; b = b->next) {
-        bool is_last;
+        bool is_last = is_spent(b, now);
 
-        if (b->waiters > 0 || b->pins > 0 || b->state == FETCHING)
-            continue;
-        is_last = is_spent(b, now);
-        if (!is_last && !is_urgent)
-            continue;
-        if (!victim || is_last > was_spent || (is_last == was_spent && b->used < victim->used)) {
+        if (b->waiters == 0 && b->pins == 0 && b->state != FETCHING && (is_last || is_urgent) &&
+            (!victim || is_last > was_spent || (is_last == was_spent && b->used < victim->used))) {
             victim = b;
             was_spent = is_last;
         }
@@ -171,7 +167,7 @@ static unsigned char *take_memory(uint64_t bytes, bool is_urgent) {
 static block *make_block(iron__remote *remote, uint64_t at, uint64_t bytes, block_state state,
                          bool is_urgent) {
     unsigned char *data = take_memory(bytes, is_urgent);
-    block *b = data ? calloc(1, sizeof *b) : NULL;
+    block *b = data ? malloc(sizeof *b) : NULL;
 
     if (!b) {
         cache.bytes -= data ? room_of(bytes) : 0;
@@ -196,7 +192,64 @@ static block *find_block(const iron__remote *remote, uint64_t at) {
     return NULL;
 }
 
-static void *fetch_main(void *argument);
+/* Threads. */
+
+/* The next block to fetch: one that somebody waits for, else the one that was queued first. */
+static block *next_block(void) {
+    block *best = NULL;
+
+    for (block *b = cache.blocks; b; b = b->next)
+        if (b->state == QUEUED &&
+            (!best || (b->waiters > 0) > (best->waiters > 0) ||
+             ((b->waiters > 0) == (best->waiters > 0) && b->used < best->used)))
+            best = b;
+    return best;
+}
+
+static bool is_block_wanted(void *context) {
+    const block *b = context;
+    bool is_wanted;
+
+    if (atomic_load(&cache.is_ending))
+        return false;
+    pthread_mutex_lock(&cache_mutex);
+    is_wanted = b->waiters > 0 ||
+                (!b->is_abandoned && iron__clock_ns() - last_read_ns(b->remote) < UNREAD_MAX_NS);
+    pthread_mutex_unlock(&cache_mutex);
+    return is_wanted;
+}
+
+static void *fetch_main(void *argument) {
+    pthread_mutex_lock(&cache_mutex);
+    while (!atomic_load(&cache.is_ending)) {
+        block *b = next_block();
+        iron__exchange x = {
+            .kind = IRON_EXCHANGE_RANGE, .is_wanted = is_block_wanted, .context = b};
+        iron_status status;
+
+        if (!b) {
+            cache.idle++;
+            pthread_cond_wait(&cache_work, &cache_mutex);
+            cache.idle--;
+            continue;
+        }
+        x.remote = b->remote;
+        x.at = b->at;
+        x.to = b->data;
+        x.room = (size_t)b->bytes;
+        b->state = FETCHING;
+        cache.queued--;
+        pthread_mutex_unlock(&cache_mutex);
+        status = iron__exchange_run(&x, &b->error);
+        pthread_mutex_lock(&cache_mutex);
+        b->state = status == IRON_OK ? READY : BROKEN;
+        if (b->state == BROKEN && b->waiters == 0)
+            free_block(b); /* it was to be read ahead; a reader who needs it will try again */
+        pthread_cond_broadcast(&cache_done);
+    }
+    pthread_mutex_unlock(&cache_mutex);
+    return argument;
+}
 
 static void wake_thread(void) {
     if (cache.queued > cache.idle && cache.thread_count < THREADS &&
@@ -231,68 +284,7 @@ static block *add_block(iron__remote *remote, uint64_t at, uint64_t unit, bool i
     return b;
 }
 
-/* Threads. */
-
-/* The next block to fetch: one that somebody waits for, else the one that was queued first. */
-static block *next_block(void) {
-    block *best = NULL;
-
-    for (block *b = cache.blocks; b; b = b->next) {
-        if (b->state != QUEUED)
-            continue;
-        if (!best || (b->waiters > 0) > (best->waiters > 0) ||
-            ((b->waiters > 0) == (best->waiters > 0) && b->used < best->used))
-            best = b;
-    }
-    return best;
-}
-
-static bool is_block_wanted(void *context) {
-    const block *b = context;
-    bool is_wanted;
-
-    if (atomic_load(&cache.is_ending))
-        return false;
-    pthread_mutex_lock(&cache_mutex);
-    is_wanted = b->waiters > 0 ||
-                (!b->is_abandoned && iron__clock_ns() - last_read_ns(b->remote) < UNREAD_MAX_NS);
-    pthread_mutex_unlock(&cache_mutex);
-    return is_wanted;
-}
-
-static void *fetch_main(void *argument) {
-    pthread_mutex_lock(&cache_mutex);
-    while (!atomic_load(&cache.is_ending)) {
-        block *b = next_block();
-
-        if (b) {
-            iron__exchange x = {.remote = b->remote,
-                                .kind = IRON_EXCHANGE_RANGE,
-                                .at = b->at,
-                                .to = b->data,
-                                .room = (size_t)b->bytes,
-                                .is_wanted = is_block_wanted,
-                                .context = b};
-            iron_status status;
-
-            b->state = FETCHING;
-            cache.queued--;
-            pthread_mutex_unlock(&cache_mutex);
-            status = iron__exchange_run(&x, &b->error);
-            pthread_mutex_lock(&cache_mutex);
-            b->state = status == IRON_OK ? READY : BROKEN;
-            if (b->state == BROKEN && b->waiters == 0)
-                free_block(b); /* it was to be read ahead; a reader who needs it will try again */
-            pthread_cond_broadcast(&cache_done);
-        } else {
-            cache.idle++;
-            pthread_cond_wait(&cache_work, &cache_mutex);
-            cache.idle--;
-        }
-    }
-    pthread_mutex_unlock(&cache_mutex);
-    return argument;
-}
+/* The end of the process, and fork. */
 
 /* Threads must not use libcurl any more when its library cleans up at the end of the process. */
 static void end_threads(void) {
@@ -303,11 +295,6 @@ static void end_threads(void) {
     pthread_mutex_unlock(&cache_mutex);
     for (unsigned k = 0; k < cache.thread_count; k++)
         pthread_join(cache.threads[k], NULL);
-}
-
-static void init_conditions(void) {
-    iron__condition_init(&cache_done);
-    pthread_cond_init(&cache_work, NULL);
 }
 
 /* A child of fork has no threads and must not use its parent's sockets; what was on its way is
@@ -323,24 +310,21 @@ static void after_fork(void) {
 }
 
 static void after_fork_in_child(void) {
-    block *b = cache.blocks;
-
     iron__remote_after_fork(true);
     pthread_mutex_unlock(&cache_mutex);
-    init_conditions();
+    iron__condition_init(&cache_done);
+    pthread_cond_init(&cache_work, NULL);
     cache.thread_count = cache.idle = 0;
-    while (b) {
-        block *next = b->next;
-
+    for (block *b = cache.blocks, *next; b; b = next) {
+        next = b->next;
         b->waiters = b->pins = 0;
         if (b->state != READY)
             free_block(b);
-        b = next;
     }
 }
 
 static void set_up(void) {
-    init_conditions();
+    iron__condition_init(&cache_done);
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
     atexit(end_threads);
 }
@@ -427,17 +411,13 @@ static void queue_blocks(iron__remote *remote, uint64_t at, uint64_t end, uint64
 
 /* The reader was cancelled: what is fetched for it is given up. */
 static void abandon(const iron__remote *remote) {
-    block *b = cache.blocks;
-
-    while (b) {
-        block *next = b->next;
-
-        if (b->remote == remote && b->waiters == 0) {
-            b->is_abandoned = true;
-            if (b->state == QUEUED)
-                free_block(b);
-        }
-        b = next;
+    for (block *b = cache.blocks, *next; b; b = next) {
+        next = b->next;
+        if (b->remote != remote || b->waiters > 0)
+            continue;
+        b->is_abandoned = true;
+        if (b->state == QUEUED)
+            free_block(b);
     }
 }
 

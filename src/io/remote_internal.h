@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * remote_internal.h: what the files behind remote.h share. From the bottom: http.h runs one
- * request; s3.c turns an s3:// address into signed requests and reads lists of objects; exchange.c
- * knows what responses mean, and retries; remote.c has addresses, objects and whole transfers;
+ * request; s3.c turns an s3:// address into signed requests and reads lists of objects; remote.c
+ * knows what responses mean, retries, and has addresses, objects and whole transfers;
  * remote_cache.c answers reads from ranges that its threads fetch.
  */
 #ifndef IRON_IO_REMOTE_INTERNAL_H
@@ -64,7 +64,7 @@ typedef struct iron__s3_page {
 } iron__s3_page;
 
 /* Appends a page's keys. */
-iron_status iron__s3_read_page(const char *name, const char *document, size_t bytes,
+iron_status iron__s3_read_page(const char *address, const char *document, size_t bytes,
                                iron__s3_page *page, iron_error *err);
 void iron__s3_page_free(iron__s3_page *page);
 
@@ -80,7 +80,8 @@ struct iron__remote {
     pthread_mutex_t mutex; /* of `direct` */
     char *direct;          /* where the address redirects to; NULL: it does not */
     bool is_ready;         /* opened: what follows does not change any more */
-    uint64_t bytes, version;
+    uint64_t bytes;        /* IRON_COUNT_UNKNOWN: not told */
+    uint64_t version;      /* a hash of the tag, or of the date, and of the size */
     bool has_ranges;
     char tag[IRON_HTTP_TAG_BYTES];
     char modified[64];
@@ -88,8 +89,6 @@ struct iron__remote {
     atomic_bool is_changed;
     struct iron__remote_cursor *cursors; /* remote_cache.c */
 };
-
-/* exchange.c */
 
 /* What is wanted from an object. */
 typedef enum iron__exchange_kind {
@@ -128,8 +127,6 @@ iron_status iron__exchange_run(iron__exchange *x, iron_error *err);
 /* The first wait between tries, 200; each further one is three times as long. Tests set less. */
 extern atomic_uint iron__remote_backoff_ms;
 
-void iron__exchange_before_fork(void);
-void iron__exchange_after_fork(bool is_child);
 void iron__remote_before_fork(void);
 void iron__remote_after_fork(bool is_child);
 

@@ -17,6 +17,7 @@
 #include "core/fail.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "core/sha256.h"
 
 #include <stdio.h>
@@ -76,51 +77,12 @@ char *iron__s3_encode(const char *text, bool is_path) {
 /* SHA-256 of an empty body. */
 #define EMPTY_HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-static void write_names(FILE *to, const iron__s3_signing *s) {
-    for (unsigned k = 0; k < s->count; k++)
-        fprintf(to, "%s%s", k > 0 ? ";" : "", s->headers[k].name);
-}
-
-/* Ends a text in memory, which is NULL if memory is short. */
-static void end_text(FILE *to, char **text) {
-    bool is_whole = to && !ferror(to);
-
-    if (!to || fclose(to) != 0 || !is_whole) {
-        free(*text);
-        *text = NULL;
-    }
-}
-
-/* The hash of the canonical request; false: out of memory. */
-static bool hash_request(const iron__s3_signing *s, char hex[65]) {
-    unsigned char digest[32];
-    char *text = NULL;
-    size_t length = 0;
-    FILE *to = open_memstream(&text, &length);
-
-    if (to) {
-        fprintf(to, "GET\n%s\n%s\n", s->path, s->query);
-        for (unsigned k = 0; k < s->count; k++)
-            fprintf(to, "%s:%s\n", s->headers[k].name, s->headers[k].value);
-        fputc('\n', to);
-        write_names(to, s);
-        fputs("\n" EMPTY_HASH, to);
-    }
-    end_text(to, &text);
-    if (!text)
-        return false;
-    iron__sha256(text, length, digest);
-    write_hex(digest, hex);
-    free(text);
-    return true;
-}
-
-/* The key of the day, region and service signs the text. */
-static bool sign_text(const iron__s3_signing *s, const char *day, const char *text, char hex[65]) {
+/* The key of the day, region and service signs the text. False: out of memory. */
+static bool sign_text(const iron__s3_signing *s, const char *text, char hex[65]) {
     const char *const parts[] = {s->region, SERVICE, "aws4_request", text};
     char *first = iron__print("AWS4%s", s->secret);
     unsigned char key[32];
-    bool is_done = first && hmac(first, strlen(first), day, strlen(day), key);
+    bool is_done = first && hmac(first, strlen(first), s->time, strlen("20130524"), key);
 
     for (unsigned k = 0; is_done && k < 4; k++)
         is_done = hmac(key, sizeof key, parts[k], strlen(parts[k]), key);
@@ -132,20 +94,34 @@ static bool sign_text(const iron__s3_signing *s, const char *day, const char *te
 
 char *iron__s3_authorization(const iron__s3_signing *s) {
     char *scope = iron__print("%.8s/%s/" SERVICE "/aws4_request", s->time, s->region);
-    char day[9], hash[65], signature[65], *text = NULL, *line = NULL;
+    char names[256] = "", hash[65], signature[65], *request = NULL, *text = NULL, *line = NULL;
+    unsigned char digest[32];
     size_t length = 0;
-    FILE *to = NULL;
+    FILE *to = open_memstream(&request, &length);
+    bool is_whole;
 
-    snprintf(day, sizeof day, "%.8s", s->time);
-    if (scope && hash_request(s, hash))
-        text = iron__print("AWS4-HMAC-SHA256\n%s\n%s\n%s", s->time, scope, hash);
-    if (text && sign_text(s, day, text, signature) && (to = open_memstream(&line, &length))) {
-        fprintf(to, "AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=", s->key, scope);
-        write_names(to, s);
-        fprintf(to, ",Signature=%s", signature);
-        end_text(to, &line);
+    if (!to)
+        goto done;
+    /* the canonical request */
+    fprintf(to, "GET\n%s\n%s\n", s->path, s->query);
+    for (unsigned k = 0; k < s->count; k++) {
+        iron__append(names, sizeof names, "%s%s", k > 0 ? ";" : "", s->headers[k].name);
+        fprintf(to, "%s:%s\n", s->headers[k].name, s->headers[k].value);
     }
+    fprintf(to, "\n%s\n" EMPTY_HASH, names);
+    is_whole = !ferror(to);
+    if (fclose(to) != 0 || !is_whole)
+        goto done;
+    iron__sha256(request, length, digest);
+    write_hex(digest, hash);
+    if (scope)
+        text = iron__print("AWS4-HMAC-SHA256\n%s\n%s\n%s", s->time, scope, hash);
+    if (text && sign_text(s, text, signature))
+        line = iron__print("AWS4-HMAC-SHA256 Credential=%s/%s,SignedHeaders=%s,Signature=%s",
+                           s->key, scope, names, signature);
+done:
     free(scope);
+    free(request);
     free(text);
     return line;
 }
@@ -171,8 +147,16 @@ static bool split_url(const char *url, char **host, char **path, const char **qu
 iron_status iron__s3_sign(const iron__s3_access *access, const char *url, time_t now,
                           char *lines[IRON_HTTP_LINES_MAX], unsigned *count, iron_error *err) {
     char stamp[32], *host = NULL, *path = NULL, *authorization = NULL;
-    iron__s3_header headers[4];
-    iron__s3_signing signing = {.headers = headers, .count = 0, .time = stamp};
+    iron__s3_header headers[] = {{"host", NULL},
+                                 {"x-amz-content-sha256", EMPTY_HASH},
+                                 {"x-amz-date", stamp},
+                                 {"x-amz-security-token", access->token}};
+    iron__s3_signing signing = {.headers = headers,
+                                .count = access->token ? 4 : 3,
+                                .time = stamp,
+                                .region = access->region,
+                                .key = access->key,
+                                .secret = access->secret};
     struct tm utc;
     bool is_done = true;
 
@@ -182,15 +166,8 @@ iron_status iron__s3_sign(const iron__s3_access *access, const char *url, time_t
     gmtime_r(&now, &utc);
     strftime(stamp, sizeof stamp, "%Y%m%dT%H%M%SZ", &utc);
     if (split_url(url, &host, &path, &signing.query)) {
-        headers[signing.count++] = (iron__s3_header){"host", host};
-        headers[signing.count++] = (iron__s3_header){"x-amz-content-sha256", EMPTY_HASH};
-        headers[signing.count++] = (iron__s3_header){"x-amz-date", stamp};
-        if (access->token)
-            headers[signing.count++] = (iron__s3_header){"x-amz-security-token", access->token};
+        headers[0].value = host;
         signing.path = path;
-        signing.region = access->region;
-        signing.key = access->key;
-        signing.secret = access->secret;
         authorization = iron__s3_authorization(&signing);
     }
     if (authorization) {
@@ -233,22 +210,25 @@ iron_status iron__s3_split(const char *name, char bucket[64], const char **key, 
 
 char *iron__s3_url(const iron__s3_access *access, const char *bucket, const char *key,
                    const char *query) {
-    bool has_path_style = access->endpoint || strchr(bucket, '.') || strchr(bucket, '_');
-    char *coded = iron__s3_encode(key ? key : "", true), *server, *url = NULL;
+    const char *endpoint = access->endpoint;
+    const char *china = !endpoint && strncmp(access->region, "cn-", 3) == 0 ? ".cn" : "";
+    char *coded = iron__s3_encode(key ? key : "", true), *server = NULL, *url = NULL;
 
-    if (access->endpoint)
-        server = strdup(access->endpoint);
-    else
-        server = iron__print("https://%s%s.%s%s", has_path_style ? "" : bucket,
-                             has_path_style ? "s3" : ".s3", access->region,
-                             strncmp(access->region, "cn-", 3) == 0 ? ".amazonaws.com.cn"
-                                                                    : ".amazonaws.com");
-    for (size_t end = server ? strlen(server) : 0; end > 0 && server[end - 1] == '/'; end--)
-        server[end - 1] = '\0';
+    if (endpoint) {
+        size_t length = strlen(endpoint);
+
+        while (length > 0 && endpoint[length - 1] == '/')
+            length--;
+        server = iron__print("%.*s/%s", (int)length, endpoint, bucket);
+    } else if (strchr(bucket, '.') || strchr(bucket, '_')) {
+        server = iron__print("https://s3.%s.amazonaws.com%s/%s", access->region, china, bucket);
+    } else {
+        server = iron__print("https://%s.s3.%s.amazonaws.com%s%s", bucket, access->region, china,
+                             key ? "" : "/");
+    }
     if (coded && server)
-        url = iron__print("%s%s%s%s%s%s%s", server, has_path_style ? "/" : "",
-                          has_path_style ? bucket : "", key || !has_path_style ? "/" : "", coded,
-                          query ? "?" : "", query ? query : "");
+        url = iron__print("%s%s%s%s%s", server, key ? "/" : "", coded, query ? "?" : "",
+                          query ? query : "");
     free(coded);
     free(server);
     return url;
@@ -425,91 +405,50 @@ typedef struct xml {
     const char *at, *end;
     span open[DEPTH_MAX]; /* names of the open elements */
     unsigned depth;
-    bool has_root;
 } xml;
 
-typedef enum xml_event { XML_START, XML_END, XML_DONE, XML_BAD } xml_event;
+typedef enum tag { TAG_NONE, TAG_OPEN, TAG_EMPTY, TAG_CLOSE, TAG_BAD } tag;
 
 static bool span_is(span s, const char *text) {
     return s.bytes == strlen(text) && memcmp(s.at, text, s.bytes) == 0;
 }
 
-/* Moves past `text`; returns false if it does not occur. */
-static bool skip_past(xml *x, const char *text) {
-    char *found =
-        x->at < x->end ? memmem(x->at, (size_t)(x->end - x->at), text, strlen(text)) : NULL;
+/* Moves past the next tag; `text` is what stands before it, as it is written. Comments, CDATA and
+ * document types, which S3 does not use, are not valid here. */
+static tag next_tag(xml *x, span *text, span *name) {
+    tag kind = TAG_OPEN;
+    char quote = 0;
 
-    if (found)
-        x->at = found + strlen(text);
-    return found != NULL;
-}
-
-/* Reads attributes up to the end of a start tag. */
-static bool skip_attributes(xml *x, bool *is_empty) {
-    for (char quote = 0; x->at < x->end; x->at++) {
-        if (quote) {
-            quote = *x->at == quote ? 0 : quote;
-        } else if (*x->at == '"' || *x->at == '\'') {
-            quote = *x->at;
-        } else if (*x->at == '>') {
-            *is_empty = x->at[-1] == '/';
-            x->at++;
-            return true;
-        } else if (*x->at == '<') {
-            return false;
-        }
-    }
-    return false;
-}
-
-/* The next start or end of an element, and the text before it, as it is written. Comments, CDATA
- * and document types, which S3 does not use, are not valid here. */
-static xml_event next_event(xml *x, span *text, span *name) {
-    const char *open;
-    bool is_end;
-
-    if (x->depth == 0 && x->end - x->at >= 2 && memcmp(x->at, "<?", 2) == 0 && !skip_past(x, "?>"))
-        return XML_BAD;
     *text = (span){x->at, 0};
-    open = x->at < x->end ? memchr(x->at, '<', (size_t)(x->end - x->at)) : NULL;
-    if (!open) {
-        x->at = x->end;
-        return x->depth == 0 && x->has_root ? XML_DONE : XML_BAD;
-    }
-    text->bytes = (size_t)(open - x->at);
-    x->at = open;
+    while (x->at < x->end && *x->at != '<')
+        x->at++;
+    text->bytes = (size_t)(x->at - text->at);
+    if (x->at == x->end)
+        return TAG_NONE;
     x->at++;
-    is_end = x->at < x->end && *x->at == '/';
-    x->at += is_end;
+    if (x->at < x->end && *x->at == '/') {
+        kind = TAG_CLOSE;
+        x->at++;
+    }
     name->at = x->at;
     while (x->at != x->end && (unsigned char)*x->at > ' ' && !strchr("<>/=\"'&", *x->at))
         x->at++;
     name->bytes = (size_t)(x->at - name->at);
     if (name->bytes == 0 || *name->at == '!' || *name->at == '?')
-        return XML_BAD;
-    if (is_end) {
-        while (x->at < x->end && strchr(" \t\r\n", *x->at))
+        return TAG_BAD;
+    for (; x->at < x->end; x->at++) { /* attributes */
+        if (quote) {
+            quote = *x->at == quote ? 0 : quote;
+        } else if (*x->at == '>') {
             x->at++;
-        if (x->at == x->end || *x->at != '>' || x->depth == 0 ||
-            x->open[x->depth - 1].bytes != name->bytes ||
-            memcmp(x->open[x->depth - 1].at, name->at, name->bytes) != 0)
-            return XML_BAD;
-        x->at++;
-        x->depth--;
-        return XML_END;
+            return kind == TAG_OPEN && x->at[-2] == '/' ? TAG_EMPTY : kind;
+        } else if (*x->at == '<' || (kind == TAG_CLOSE && !strchr(" \t\r\n", *x->at))) {
+            return TAG_BAD;
+        } else if (*x->at == '"' || *x->at == '\'') {
+            quote = *x->at;
+        }
     }
-    return XML_START;
-}
-
-/* Enters the element that next_event found. */
-static bool enter(xml *x, span name, bool *is_empty) {
-    *is_empty = false;
-    if ((x->depth == 0 && x->has_root) || x->depth == DEPTH_MAX || !skip_attributes(x, is_empty))
-        return false;
-    x->has_root = true;
-    if (!*is_empty)
-        x->open[x->depth++] = name;
-    return true;
+    return TAG_BAD;
 }
 
 /* "&amp;", "&#38;" or "&#x26;": writes the character; returns the length, 0 if it is not valid. */
@@ -534,12 +473,11 @@ static size_t decode_entity(span s, char **to) {
         return 0;
     base = s.at[2] == 'x' ? 16 : 10;
     for (k = base == 16 ? 3 : 2; k < s.bytes && k < 10 && s.at[k] != ';'; k++) {
-        const char *digits = "0123456789abcdef", *digit;
+        int digit = iron__hex_digit(s.at[k]);
 
-        digit = memchr(digits, s.at[k] >= 'A' && s.at[k] <= 'F' ? s.at[k] + 32 : s.at[k], base);
-        if (!digit)
+        if (digit < 0 || digit >= (int)base)
             return 0;
-        value = value * base + (uint32_t)(digit - digits);
+        value = value * base + (uint32_t)digit;
     }
     if (k >= s.bytes || s.at[k] != ';' || k == (base == 16 ? 3u : 2u) || value == 0 ||
         value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
@@ -567,23 +505,19 @@ static char *decode_text(span s) {
     return text;
 }
 
-static bool add_key(iron__s3_page *page, char *key) {
-    if (page->count == OBJECTS_MAX || !IRON_ARRAY_GROW(&page->keys, page->count, &page->room))
-        return false;
-    page->keys[page->count++] = key;
-    return true;
-}
-
 /* An element has ended: keeps its text if it is one of those that matter. False: not valid. */
 static bool take_element(const xml *x, span name, span text, iron__s3_page *page,
                          bool *is_truncated) {
     if (x->depth == 2 && span_is(x->open[1], "Contents") && span_is(name, "Key")) {
         char *key = decode_text(text);
 
-        if (key && key[0] && add_key(page, key))
-            return true;
-        free(key);
-        return false;
+        if (!key || !key[0] || page->count == OBJECTS_MAX ||
+            !IRON_ARRAY_GROW(&page->keys, page->count, &page->room)) {
+            free(key);
+            return false;
+        }
+        page->keys[page->count++] = key;
+        return true;
     }
     if (x->depth == 1 && span_is(name, "IsTruncated")) {
         *is_truncated = span_is(text, "true");
@@ -597,27 +531,39 @@ static bool take_element(const xml *x, span name, span text, iron__s3_page *page
     return true;
 }
 
-iron_status iron__s3_read_page(const char *name, const char *document, size_t bytes,
+iron_status iron__s3_read_page(const char *address, const char *document, size_t bytes,
                                iron__s3_page *page, iron_error *err) {
     xml x = {.at = document, .end = document + bytes};
-    bool is_truncated = false, is_empty = false, is_valid = true, is_leaf = false;
-    span text, element;
-    xml_event event;
+    bool has_root = false, is_leaf = false, is_truncated = false, is_valid = true;
+    span text, name;
+    tag kind;
 
     free(page->next);
     page->next = NULL;
-    while (is_valid && (event = next_event(&x, &text, &element)) != XML_DONE) {
-        if (event == XML_START) {
-            is_valid = (x.depth > 0 || span_is(element, "ListBucketResult")) &&
-                       enter(&x, element, &is_empty);
-            is_leaf = is_valid && !is_empty;
-        } else {
-            is_valid = event == XML_END &&
-                       (!is_leaf || take_element(&x, element, text, page, &is_truncated));
-            is_leaf = false;
-        }
+    while (x.end - x.at >= 2 && memcmp(x.at, "<?", 2) == 0) { /* <?xml version="1.0"?> */
+        const char *end = memmem(x.at, (size_t)(x.end - x.at), "?>", 2);
+
+        x.at = end ? end + 2 : x.end;
     }
-    if (is_valid && (!is_truncated || (page->next && page->next[0]))) {
+    while (is_valid && (kind = next_tag(&x, &text, &name)) != TAG_NONE) {
+        if (kind == TAG_OPEN || kind == TAG_EMPTY) {
+            is_valid =
+                x.depth > 0 ? x.depth < DEPTH_MAX : !has_root && span_is(name, "ListBucketResult");
+            has_root = true;
+            if (is_valid && kind == TAG_OPEN)
+                x.open[x.depth++] = name;
+        } else {
+            is_valid = kind == TAG_CLOSE && x.depth > 0 &&
+                       x.open[x.depth - 1].bytes == name.bytes &&
+                       memcmp(x.open[x.depth - 1].at, name.at, name.bytes) == 0;
+            if (is_valid) {
+                x.depth--;
+                is_valid = !is_leaf || take_element(&x, name, text, page, &is_truncated);
+            }
+        }
+        is_leaf = kind == TAG_OPEN;
+    }
+    if (is_valid && has_root && x.depth == 0 && (!is_truncated || (page->next && page->next[0]))) {
         if (!is_truncated) {
             free(page->next);
             page->next = NULL;
@@ -628,7 +574,7 @@ iron_status iron__s3_read_page(const char *name, const char *document, size_t by
         err, IRON_E_FORMAT,
         "%.120s: the server's list of objects cannot be read near byte %zu; is the endpoint an "
         "S3 server?",
-        name, (size_t)(x.at - document));
+        address, (size_t)(x.at - document));
 }
 
 void iron__s3_page_free(iron__s3_page *page) {

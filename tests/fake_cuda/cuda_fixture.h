@@ -12,6 +12,8 @@
 #include "gpu/cuda/cuda_device.c" /* for cuda_forget */
 #include "gpu/cuda/cuda_internal.h"
 
+#include <dlfcn.h>
+
 #include "../unit/support.h"
 
 #define BYTES   4096u

@@ -23,6 +23,7 @@ static void *test_dlsym(void *library, const char *name) {
 
 #define dlopen test_dlopen
 #define dlsym  test_dlsym
+#include "core/library.c"
 #include "io/codec.c"
 
 /* Our declarations. */
@@ -540,7 +541,7 @@ static void missing_libraries_are_named_with_their_packages(void **state) {
         assert_true(iron__codec_is_there(c == IRON_CODEC_ZSTD ? IRON_CODEC_XZ : IRON_CODEC_ZSTD));
         absent_library = NULL;
         for (size_t k = 0; k < sizeof symbols / sizeof symbols[0]; k++)
-            absent_symbol = symbols[k].codec == c ? symbols[k].name : absent_symbol;
+            absent_symbol = symbols[k].codec == c ? symbols[k].symbol.name : absent_symbol;
         assert_refused(iron__codec_load(c, "a.bin", &err), IRON_E_UNSUPPORTED, &err);
         assert_says(&err, absent_symbol);
         absent_symbol = NULL;

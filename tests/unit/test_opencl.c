@@ -642,7 +642,7 @@ static void invalid_buffers(void **state) {
     iron__gpu_queue_destroy(NULL);
     iron__gpu_event_destroy(device, NULL);
     iron__gpu_program_unload(device, NULL);
-    OPS->device_close(NULL);
+    iron__gpu_device_close(NULL);
 }
 
 static void pinned_memory(void **state) {

@@ -418,7 +418,7 @@ static void threads_share_the_context(void **state) {
             assert_in_range(builds - built, 2,
                             THREADS); /* each source at least once, each thread at most once */
         }
-        OPS->device_close(held);
+        iron__gpu_device_close(held);
         assert_int_equal(contexts_made, contexts_released);
     }
 }

@@ -20,6 +20,7 @@ static char *fake_dlerror(void);
 #define dlerror          fake_dlerror
 #define IRON_WITH_CUDA   0
 #define IRON_WITH_OPENCL 1
+#include "core/library.c"
 #include "gpu/gpu.c"
 #include "opencl_support.h" /* includes opencl_device.c */
 #undef dlopen

@@ -59,8 +59,8 @@ static void test_ranges(void **state) {
     unsigned before;
 
     (void)state;
-    assert_int_equal(iron__remote_bytes(remote), OBJECT_BYTES);
-    assert_true(iron__remote_has_ranges(remote));
+    assert_int_equal(remote->bytes, OBJECT_BYTES);
+    assert_true(remote->has_ranges);
     check_read(remote, 0, OBJECT_BYTES);
     check_read(remote, OBJECT_BYTES - 8, 8);
     check_read(remote, OBJECT_BYTES - 8, 100);
@@ -209,8 +209,8 @@ static void test_streams(void **state) {
     for (size_t k = 0; k < COUNT(paths); k++) {
         iron__remote *remote = open_path(paths[k]);
 
-        assert_false(iron__remote_has_ranges(remote));
-        assert_true(iron__remote_bytes(remote) == (k == 0 ? OBJECT_BYTES : IRON_COUNT_UNKNOWN));
+        assert_false(remote->has_ranges);
+        assert_true(remote->bytes == (k == 0 ? OBJECT_BYTES : IRON_COUNT_UNKNOWN));
         if (k < 2)
             assert_ok(read_stream(remote, &total, &err), &err);
         else
@@ -301,8 +301,8 @@ static void test_small_objects(void **state) {
             if (bytes == 0 && k == 1)
                 continue; /* this server cannot */
             assert_ok(iron__remote_open(server_address(&small, paths[k]), &remote, &err), &err);
-            assert_int_equal(iron__remote_bytes(remote), bytes);
-            assert_true(iron__remote_has_ranges(remote));
+            assert_int_equal(remote->bytes, bytes);
+            assert_true(remote->has_ranges);
             assert_ok(iron__remote_read(remote, 0, to, sizeof to, &got, NULL, &err), &err);
             assert_int_equal(got, bytes);
             assert_memory_equal(to, object, got);

@@ -33,15 +33,15 @@
  * supports, but not the driver's own version ("580.159.04"); that comes from /proc on Linux.
  */
 #include "core/fail.h"
+#include "core/library.h"
 #include "core/memory.h"
 #include "gpu/cuda/cuda_internal.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-static const iron__gpu_symbol driver_symbols[] = {
+static const iron__symbol driver_symbols[] = {
 #define MUST(name, parameters) {#name, offsetof(iron__cuda_driver, name), true},
 #define MAY(name, parameters)  {#name, offsetof(iron__cuda_driver, name), false},
     IRON_CUDA_FUNCTIONS(MUST, MAY)
@@ -49,7 +49,7 @@ static const iron__gpu_symbol driver_symbols[] = {
 #undef MAY
 };
 
-static iron__gpu_once driver_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__once driver_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static iron__cuda_driver the_driver;
 static void *driver_library;
 
@@ -96,9 +96,10 @@ static iron_status check_version(const char *missing, iron_error *err) {
 }
 
 static iron_status load_driver(iron_error *err) {
-    iron__gpu_library l =
-        iron__gpu_library_open("IRON_CUDA_LIBRARY", "libcuda.so.1", driver_symbols,
-                               sizeof driver_symbols / sizeof driver_symbols[0], &the_driver);
+    static const char *const usual[] = {"libcuda.so.1", NULL};
+    iron__library l =
+        iron__library_open("IRON_CUDA_LIBRARY", usual, driver_symbols,
+                           sizeof driver_symbols / sizeof driver_symbols[0], &the_driver);
     iron__cu_result code;
     iron_status status;
 
@@ -107,7 +108,7 @@ static iron_status load_driver(iron_error *err) {
                  l.is_named ? " or unset IRON_CUDA_LIBRARY" : "");
     status = check_version(l.missing, err);
     if (status != IRON_OK) {
-        dlclose(l.handle);
+        iron__library_close(&l);
         return status;
     }
     driver_library = l.handle;
@@ -118,7 +119,7 @@ static iron_status load_driver(iron_error *err) {
 /* Loads and initialises the_driver at the first call. IRON_E_UNSUPPORTED with the reason if it
  * cannot be used, the same at every call. */
 static iron_status need_driver(iron_error *err) {
-    return iron__gpu_once_get(&driver_once, load_driver, err);
+    return iron__once_get(&driver_once, load_driver, err);
 }
 
 typedef struct nvml_functions {
@@ -128,7 +129,7 @@ typedef struct nvml_functions {
 #undef FIELD
 } nvml_functions;
 
-static const iron__gpu_symbol nvml_symbols[] = {
+static const iron__symbol nvml_symbols[] = {
 #define MUST(result, name, parameters) {#name, offsetof(nvml_functions, name), true},
 #define MAY(result, name, parameters)  {#name, offsetof(nvml_functions, name), false},
     IRON_NVML_FUNCTIONS(MUST, MAY)
@@ -153,7 +154,7 @@ static const struct {
     {IRON_NVML_IDLE, false, "idle"},
 };
 
-static iron__gpu_once nvml_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__once nvml_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static nvml_functions the_nvml;
 static void *nvml_library;
 
@@ -165,17 +166,16 @@ static iron_status nvml_fail(const char *function, int code, iron_error *err) {
 }
 
 static iron_status load_nvml(iron_error *err) {
-    iron__gpu_library l =
-        iron__gpu_library_open("IRON_NVML_LIBRARY", "libnvidia-ml.so.1", nvml_symbols,
-                               sizeof nvml_symbols / sizeof nvml_symbols[0], &the_nvml);
+    static const char *const usual[] = {"libnvidia-ml.so.1", NULL};
+    iron__library l = iron__library_open("IRON_NVML_LIBRARY", usual, nvml_symbols,
+                                         sizeof nvml_symbols / sizeof nvml_symbols[0], &the_nvml);
     int code;
 
     IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED, "nvml: no library: %.150s", l.fault);
-    if (l.missing) {
-        dlclose(l.handle);
-        return iron__fail(err, IRON_E_UNSUPPORTED, 0,
-                          "nvml: %.120s has no %s; update the NVIDIA driver", l.path, l.missing);
-    }
+    if (l.missing)
+        iron__library_close(&l);
+    IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED,
+                 "nvml: %.120s has no %s; update the NVIDIA driver", l.path, l.missing);
     nvml_library = l.handle;
     code = the_nvml.nvmlInit_v2();
     return code == IRON_NVML_SUCCESS ? IRON_OK : nvml_fail("nvmlInit_v2", code, err);
@@ -221,7 +221,7 @@ static iron_status device_clocks(iron__gpu_device *device, iron__gpu_clocks *out
     int core_code, memory_code, reasons_code = IRON_NVML_ERROR_NOT_SUPPORTED;
 
     memset(out, 0, sizeof *out);
-    IRON_TRY(iron__gpu_once_get(&nvml_once, load_nvml, err));
+    IRON_TRY(iron__once_get(&nvml_once, load_nvml, err));
     IRON_TRY(find_card(d, err));
     core_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_SM, &core);
     memory_code = nvml->nvmlDeviceGetClockInfo(d->nvml, IRON_NVML_CLOCK_MEMORY, &memory);
@@ -285,33 +285,26 @@ static const error_class *classify(iron__cu_result code) {
     return &sticky;
 }
 
-/* Fills err before there is a device to mark. */
-static iron_status report(iron_error *err, const char *function, iron__cu_result code) {
-    const error_class *c = classify(code);
-
-    if (code == IRON_CUDA_SUCCESS)
-        return IRON_OK;
-    return iron__fail(err, c->status, code, "cuda: %s failed: %s; %s", function,
-                      iron__cuda_error_text(code).text,
-                      c->advice ? c->advice : "rebuild with IRON_CUDA_ARCHS for this card");
-}
-
 iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const char *function,
                              iron__cu_result code) {
     const error_class *c = classify(code);
-    unsigned arch = device->base.info.version / 10;
+    const char *advice = c->advice ? c->advice : "rebuild with IRON_CUDA_ARCHS for this card";
     iron_error own;
 
     if (code == IRON_CUDA_SUCCESS)
         return IRON_OK;
-    if (c->advice)
-        report(&own, function, code);
-    else
+    if (device && !c->advice) {
+        unsigned arch = device->base.info.version / 10;
+
         iron__fail(&own, c->status, code,
                    "cuda: %s failed: %s: no code for sm_%u; rebuild with IRON_CUDA_ARCHS=%u",
                    function, iron__cuda_error_text(code).text, arch, arch);
+    } else {
+        iron__fail(&own, c->status, code, "cuda: %s failed: %s; %s", function,
+                   iron__cuda_error_text(code).text, advice);
+    }
     /* The first error is the cause, later ones its consequences. */
-    if (c == &sticky && device->base.failure.status == IRON_OK)
+    if (device && c == &sticky && device->base.failure.status == IRON_OK)
         device->base.failure = own;
     if (err)
         *err = own;
@@ -416,19 +409,20 @@ static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err)
 
     memset(info, 0, sizeof *info);
     IRON_TRY(need_driver(err));
-    IRON_TRY(report(err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
+    IRON_TRY(iron__cuda_check(NULL, err, "cuDeviceGetCount", driver->cuDeviceGetCount(&count)));
     IRON_FAIL_IF(index >= (size_t)count, err, IRON_E_ARG,
                  "cuda: no device %zu; there are %d, counted from 0", index, count);
-    IRON_TRY(report(err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
-    IRON_TRY(report(err, "cuDeviceGetName",
-                    driver->cuDeviceGetName(info->name, sizeof info->name, device)));
-    IRON_TRY(
-        report(err, "cuDeviceTotalMem_v2", driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
+    IRON_TRY(iron__cuda_check(NULL, err, "cuDeviceGet", driver->cuDeviceGet(&device, (int)index)));
+    IRON_TRY(iron__cuda_check(NULL, err, "cuDeviceGetName",
+                              driver->cuDeviceGetName(info->name, sizeof info->name, device)));
+    IRON_TRY(iron__cuda_check(NULL, err, "cuDeviceTotalMem_v2",
+                              driver->cuDeviceTotalMem_v2(&memory_bytes, device)));
     for (size_t k = 0; k < sizeof attribute_rows / sizeof attribute_rows[0]; k++) {
         int *value = (int *)(void *)((char *)&a + attribute_rows[k].offset);
 
-        IRON_TRY(report(err, "cuDeviceGetAttribute",
-                        driver->cuDeviceGetAttribute(value, attribute_rows[k].attribute, device)));
+        IRON_TRY(iron__cuda_check(
+            NULL, err, "cuDeviceGetAttribute",
+            driver->cuDeviceGetAttribute(value, attribute_rows[k].attribute, device)));
     }
     file = fopen(MODULE_VERSION_FILE, "re");
     if (file && !fgets(line, sizeof line, file))

@@ -14,9 +14,6 @@
 #include "gpu/cuda/cuda_abi.h"
 #include "gpu/gpu.h"
 
-/* Compiles a text with NVRTC for a card's version (900: 9.0). *code is owned by the caller. */
-iron_status iron__cuda_compile(const char *source, uint32_t version, char **code, iron_error *err);
-
 typedef struct iron__cuda_device {
     iron__gpu_device base;
     const iron__cuda_driver *driver;
@@ -49,7 +46,8 @@ typedef struct iron__cuda_text {
 iron__cuda_text iron__cuda_error_text(iron__cu_result code);
 
 /* Converts a result code to a status. On failure err is "cuda: FUNCTION failed: NAME (text);
- * advice", and an error that outlasts the call marks the device as failed. */
+ * advice", and an error that outlasts the call marks the device (NULL: none is open yet) as
+ * failed. */
 iron_status iron__cuda_check(iron__cuda_device *device, iron_error *err, const char *function,
                              iron__cu_result code);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_program.c: modules, kernels, their resource usage, and launches.
+ * cuda_program.c: modules, compiling what users wrote, kernels, their resource usage, and launches.
  *
  * A fatbin holds machine code for some cards and PTX for newer ones, which the driver compiles
  * while loading. A card with neither gets IRON_E_UNSUPPORTED and the architecture to build for; the
@@ -22,6 +22,7 @@
 #include "gpu/cuda/cuda_internal.h"
 
 #include "core/fail.h"
+#include "core/library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,88 @@ typedef struct iron__cuda_kernel {
 
 static iron__cuda_kernel *kernel_of(const iron__gpu_kernel *kernel) {
     return (iron__cuda_kernel *)kernel;
+}
+
+/* NVRTC, a library of the toolkit and of many Python packages, compiles a user's CUDA text where
+ * there is no nvcc. It is large: loaded for the first text, and kept. Its functions return 0, or a
+ * code that nvrtcGetErrorString explains. */
+typedef struct nvrtc {
+    int (*create)(void **program, const char *source, const char *name, int headers,
+                  const char *const *texts, const char *const *names);
+    int (*compile)(void *program, int count, const char *const *options);
+    int (*log_size)(void *program, size_t *bytes);
+    int (*log)(void *program, char *log);
+    int (*code_size)(void *program, size_t *bytes);
+    int (*code)(void *program, char *code);
+    int (*destroy)(void **program);
+    const char *(*explain)(int code);
+} nvrtc;
+
+#define SYMBOL(name, member)                                                                       \
+    { name, offsetof(nvrtc, member), true }
+
+static iron_status open_library(nvrtc *n, iron_error *err) {
+    static const iron__symbol symbols[] = {
+        SYMBOL("nvrtcCreateProgram", create),   SYMBOL("nvrtcCompileProgram", compile),
+        SYMBOL("nvrtcGetProgramLog", log),      SYMBOL("nvrtcGetProgramLogSize", log_size),
+        SYMBOL("nvrtcGetCUBIN", code),          SYMBOL("nvrtcGetCUBINSize", code_size),
+        SYMBOL("nvrtcDestroyProgram", destroy), SYMBOL("nvrtcGetErrorString", explain)};
+    static const char *const usual[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL};
+    iron__library l = iron__library_open("IRON_NVRTC_LIBRARY", usual, symbols,
+                                         sizeof symbols / sizeof symbols[0], n);
+
+    IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
+                 "cuda: no nvcc and no NVRTC (%.100s); install the CUDA toolkit, or set NVCC or "
+                 "IRON_NVRTC_LIBRARY",
+                 l.fault);
+    IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED, "cuda: %.100s has no %s; update it", l.path,
+                 l.missing);
+    return IRON_OK;
+}
+
+/* The compiler's messages, as they are. */
+static void print_log(const nvrtc *n, void *program) {
+    size_t bytes = 0;
+    char *log;
+
+    if (n->log_size(program, &bytes) != 0 || bytes < 2 || !(log = malloc(bytes)))
+        return;
+    if (n->log(program, log) == 0)
+        fprintf(stderr, "%s\n", log);
+    free(log);
+}
+
+/* Compiles a text for a card's version (900: 9.0). *code is owned by the caller. */
+static iron_status compile(const char *source, uint32_t version, char **code, iron_error *err) {
+    char arch[40];
+    const char *const options[] = {arch, "-std=c++17", "-fmad=false"};
+    void *program = NULL;
+    size_t bytes = 0;
+    iron_status status;
+    int result;
+    nvrtc n;
+
+    *code = NULL;
+    snprintf(arch, sizeof arch, "-arch=sm_%u", version / 10);
+    IRON_TRY(open_library(&n, err));
+    result = n.create(&program, source, "contender.cu", 0, NULL, NULL);
+    IRON_FAIL_IF(result != 0, err, IRON_E_NOMEM, "cuda: nvrtcCreateProgram failed: %s",
+                 n.explain(result));
+    result = n.compile(program, (int)(sizeof options / sizeof options[0]), options);
+    print_log(&n, program);
+    status = result == 0 ? IRON_OK
+                         : iron__fail(err, IRON_E_FORMAT, result,
+                                      "it does not compile: NVRTC says why on standard error (%s)",
+                                      n.explain(result));
+    if (status == IRON_OK && (n.code_size(program, &bytes) != 0 || !(*code = malloc(bytes))))
+        status = iron__no_memory(err, "a compiled kernel");
+    if (status == IRON_OK && n.code(program, *code) != 0) {
+        free(*code);
+        *code = NULL;
+        status = iron__fail(err, IRON_E_STATE, 0, "cuda: nvrtcGetCUBIN failed");
+    }
+    n.destroy(&program);
+    return status;
 }
 
 static void unload(iron__gpu_program *program) {
@@ -51,25 +134,21 @@ static iron_status check_load(const iron__gpu_program *program, const char *func
 
 static iron_status load(iron__gpu_program *program, const iron__gpu_image *image, iron_error *err) {
     iron__cuda_device *d = iron__cuda_device_of(program->device);
+    const void *code = image->machine_code;
+    char *compiled = NULL;
     iron__cu_module *module = NULL;
     iron_status status;
 
-    if (image->is_users && !image->machine_code) {
-        char *code = NULL;
-
-        IRON_TRY(iron__cuda_compile(image->source, program->device->info.version, &code, err));
-        status = check_load(program, "cuModuleLoadData", d->driver->cuModuleLoadData(&module, code),
-                            err);
-        free(code);
-        program->native = module;
-        return status;
+    if (image->is_users && !code) {
+        IRON_TRY(compile(image->source, program->device->info.version, &compiled, err));
+        code = compiled;
     }
-    IRON_FAIL_IF(!image->machine_code || image->machine_code == image->machine_code_end, err,
-                 IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(!code || code == image->machine_code_end, err, IRON_E_UNSUPPORTED,
                  "cuda: this build has no CUDA kernels of '%s'; rebuild where nvcc is installed",
                  image->name);
-    status = check_load(program, "cuModuleLoadData",
-                        d->driver->cuModuleLoadData(&module, image->machine_code), err);
+    status =
+        check_load(program, "cuModuleLoadData", d->driver->cuModuleLoadData(&module, code), err);
+    free(compiled);
     program->native = module;
     return status;
 }

@@ -27,6 +27,9 @@ typedef void (*iron__cl_context_callback)(const char *text, const void *data, si
                                           void *user);
 typedef void (*iron__cl_program_callback)(iron__cl_program *program, void *user);
 
+/* For opencl_symbols.def. */
+#define IRON_CL_WAITS uint32_t, iron__cl_event *const *, iron__cl_event **
+
 #define IRON_CL_CONSTANT_MAP(X)                                                                    \
     X(DEVICE_TYPE_CPU, 1 << 1)                                                                     \
     X(DEVICE_TYPE_GPU, 1 << 2)                                                                     \

@@ -26,42 +26,85 @@
  * longer in the list; the last of its users destroys it.
  */
 #include "core/fail.h"
+#include "core/library.h"
 #include "core/memory.h"
 #include "gpu/opencl/opencl_internal.h"
 
-#include <assert.h>
 #include <ctype.h>
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LIBRARY_VARIABLE "IRON_OPENCL_LIBRARY"
-
-static iron__gpu_once library_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+static iron__once library_once = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static iron__opencl_library the_library;
 
-static const iron__gpu_symbol symbols[] = {
+static const iron__symbol symbols[] = {
 #define IRON_CL_REQUIRED(result, name, parameters) {#name, offsetof(iron__opencl_api, name), true},
 #define IRON_CL_OPTIONAL(result, name, parameters) {#name, offsetof(iron__opencl_api, name), false},
 #include "gpu/opencl/opencl_symbols.def"
 };
 
 static iron_status load_library(iron_error *err) {
-    iron__gpu_library l =
-        iron__gpu_library_open(LIBRARY_VARIABLE, "libOpenCL.so.1", symbols,
-                               sizeof symbols / sizeof symbols[0], &the_library.api);
+    static const char *const usual[] = {"libOpenCL.so.1", NULL};
+    iron__library l = iron__library_open("IRON_OPENCL_LIBRARY", usual, symbols,
+                                         sizeof symbols / sizeof symbols[0], &the_library.api);
 
     IRON_FAIL_IF(!l.handle, err, IRON_E_UNSUPPORTED,
-                 "opencl: no library: %.130s; install an OpenCL loader, or set " LIBRARY_VARIABLE,
+                 "opencl: no library: %.130s; install an OpenCL loader, or set IRON_OPENCL_LIBRARY",
                  l.fault);
     if (l.missing)
-        dlclose(l.handle); /* none of its code has run yet */
+        iron__library_close(&l); /* none of its code has run yet */
     IRON_FAIL_IF(l.missing, err, IRON_E_UNSUPPORTED,
                  "opencl: %.120s has no %s; install a library for OpenCL 1.2 or later", l.path,
                  l.missing);
     return IRON_OK;
+}
+
+/* Properties. One that cannot be read is 0 or "": describing a device never fails. */
+
+static int32_t get_info(const iron__opencl_entry *entry, uint32_t what, size_t room, void *out,
+                        size_t *bytes) {
+    if (what == IRON_CL_PLATFORM_NAME || what == IRON_CL_PLATFORM_VERSION)
+        return the_library.api.clGetPlatformInfo(entry->platform, what, room, out, bytes);
+    return the_library.api.clGetDeviceInfo(entry->id, what, room, out, bytes);
+}
+
+/* A property of the device or its platform, without surrounding blanks; free() it. NULL: out of
+ * memory. */
+static char *text_of(const iron__opencl_entry *entry, uint32_t what) {
+    size_t bytes = 0, skip = 0;
+    char *text;
+
+    if (get_info(entry, what, 0, NULL, &bytes) != IRON_CL_SUCCESS)
+        bytes = 0;
+    text = calloc(1, bytes + 1);
+    if (!text)
+        return NULL;
+    if (bytes && get_info(entry, what, bytes, text, NULL) != IRON_CL_SUCCESS)
+        text[0] = '\0';
+    while (isspace((unsigned char)text[skip]))
+        skip++;
+    bytes = strlen(text + skip);
+    while (bytes > 0 && isspace((unsigned char)text[skip + bytes - 1]))
+        bytes--;
+    memmove(text, text + skip, bytes);
+    text[bytes] = '\0';
+    return text;
+}
+
+/* Properties have 4 or 8 bytes; the device returns the size. */
+static uint64_t number_of(const iron__opencl_entry *entry, uint32_t what) {
+    uint64_t wide = 0;
+    uint32_t narrow = 0;
+    size_t bytes = 0;
+
+    if (get_info(entry, what, sizeof wide, &wide, &bytes) != IRON_CL_SUCCESS)
+        return 0;
+    if (bytes == sizeof wide)
+        return wide;
+    memcpy(&narrow, &wide, sizeof narrow);
+    return narrow;
 }
 
 /* "OpenCL 3.0 PoCL ..." is 300; 0 for anything else. */
@@ -79,11 +122,11 @@ static uint32_t parse_version(const char *text) {
     return minor > 9 ? 0 : (uint32_t)(major * 100 + minor * 10);
 }
 
-static bool has_flag(iron__cl_device *id, uint32_t what) {
-    uint32_t flag = 0;
-
-    return the_library.api.clGetDeviceInfo(id, what, sizeof flag, &flag, NULL) == IRON_CL_SUCCESS &&
-           flag;
+/* Whether our kernels run on a device. */
+static bool is_usable(const iron__opencl_entry *entry) {
+    return entry->version >= 120 && number_of(entry, IRON_CL_DEVICE_AVAILABLE) &&
+           number_of(entry, IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
+           number_of(entry, IRON_CL_DEVICE_ENDIAN_LITTLE);
 }
 
 /* Adds the usable devices of one kind of a platform. *seen counts all of them. */
@@ -97,39 +140,30 @@ static iron_status list_devices(iron__cl_platform *platform, uint64_t kind, size
 
     if (cl->clGetDeviceIDs(platform, kind, 0, NULL, &count) != IRON_CL_SUCCESS || count == 0)
         return IRON_OK; /* CL_DEVICE_NOT_FOUND or a broken platform: others may have devices */
-    ids = calloc(count, sizeof(iron__cl_device *));
     entries = realloc(library->entries, (library->count + count) * sizeof *entries);
-    if (entries)
-        library->entries = entries;
-    if (!ids || !entries) {
-        free(ids);
+    if (!entries)
         return iron__no_memory(err, "a list of OpenCL devices");
-    }
+    library->entries = entries;
+    IRON_TRY(IRON_NEW(&ids, count, "a list of OpenCL devices", err));
     if (cl->clGetDeviceIDs(platform, kind, count, ids, NULL) != IRON_CL_SUCCESS)
         count = 0;
     *seen += count;
     for (uint32_t k = 0; k < count; k++) {
-        char text[1024] = "";
-        uint32_t version = 0;
+        iron__opencl_entry *e = &entries[library->count];
+        char *version;
         size_t listed = 0;
 
-        if (cl->clGetDeviceInfo(ids[k], IRON_CL_DEVICE_VERSION, sizeof text, text, NULL) ==
-            IRON_CL_SUCCESS) {
-            text[sizeof text - 1] = '\0';
-            version = parse_version(text);
+        *e = (iron__opencl_entry){platform, ids[k], 0, kind == IRON_CL_DEVICE_TYPE_GPU};
+        version = text_of(e, IRON_CL_DEVICE_VERSION);
+        if (!version) {
+            free(ids);
+            return iron__no_memory(err, "a list of OpenCL devices");
         }
-        while (listed < library->count && entries[listed].id != ids[k])
+        e->version = parse_version(version);
+        free(version);
+        while (entries[listed].id != ids[k])
             listed++;
-        if (listed == library->count && version >= 120 &&
-            has_flag(ids[k], IRON_CL_DEVICE_AVAILABLE) &&
-            has_flag(ids[k], IRON_CL_DEVICE_COMPILER_AVAILABLE) &&
-            has_flag(ids[k], IRON_CL_DEVICE_ENDIAN_LITTLE))
-            entries[library->count++] = (iron__opencl_entry){
-                .platform = platform,
-                .id = ids[k],
-                .version = version,
-                .is_gpu = kind == IRON_CL_DEVICE_TYPE_GPU,
-            };
+        library->count += listed == library->count && is_usable(e);
     }
     free(ids);
     return IRON_OK;
@@ -157,7 +191,7 @@ static iron_status list_platforms(iron__cl_platform *const *platforms, uint32_t 
 
 static iron_status find_devices(iron_error *err) {
     const iron__opencl_api *cl = &the_library.api;
-    iron__cl_platform **platforms;
+    iron__cl_platform **platforms = NULL;
     uint32_t count = 0;
     int32_t code = cl->clGetPlatformIDs(0, NULL, &count);
     iron_status status;
@@ -167,21 +201,18 @@ static iron_status find_devices(iron_error *err) {
                  "opencl: no platform: the library found no driver; install one (drivers are "
                  "registered in /etc/OpenCL/vendors)");
     if (code == IRON_CL_SUCCESS) {
-        platforms = calloc(count, sizeof(iron__cl_platform *));
-        if (!platforms)
-            return iron__no_memory(err, "a list of OpenCL devices");
+        IRON_TRY(IRON_NEW(&platforms, count, "a list of OpenCL devices", err));
         code = cl->clGetPlatformIDs(count, platforms, NULL);
-        status = code == IRON_CL_SUCCESS ? list_platforms(platforms, count, err) : IRON_OK;
-        free(platforms);
-        if (code == IRON_CL_SUCCESS)
-            return status;
     }
-    return iron__fail(err, IRON_E_UNSUPPORTED, code,
-                      "opencl: clGetPlatformIDs failed: %s; reinstall the driver",
-                      iron__opencl_error_name(code).text);
+    status = code == IRON_CL_SUCCESS
+                 ? list_platforms(platforms, count, err)
+                 : iron__fail(err, IRON_E_UNSUPPORTED, code,
+                              "opencl: clGetPlatformIDs failed: %s; reinstall the driver",
+                              iron__opencl_error_name(code).text);
+    free(platforms);
+    return status;
 }
 
-/* Frees the list of devices. */
 static void discard_devices(void) {
     free(the_library.entries);
     the_library = (iron__opencl_library){0};
@@ -200,7 +231,7 @@ static iron_status load_all(iron_error *err) {
 /* Loads the_library at the first call and keeps the result. IRON_E_UNSUPPORTED with the reason: no
  * library, an old one, no platform, no device. */
 static iron_status need_library(iron_error *err) {
-    return iron__gpu_once_get(&library_once, load_all, err);
+    return iron__once_get(&library_once, load_all, err);
 }
 
 typedef enum error_kind {
@@ -306,7 +337,7 @@ iron_status iron__opencl_check_as(iron__gpu_device *device, int32_t code, iron__
     const error_row *row = classify(code);
     const char *advice = row->advice;
     error_kind kind = row->kind;
-    iron_status status = IRON_OPENCL_DRIVER_STATUS;
+    iron_status status = IRON_E_IO;
     iron_error error;
 
     if (code == IRON_CL_SUCCESS)
@@ -343,31 +374,30 @@ static iron_status acquire_context(iron__opencl_device *device, iron_error *err)
     iron__opencl_shared_context *c;
 
     pthread_mutex_lock(&contexts_lock);
-    c = contexts;
-    while (c && c->id != id)
+    for (c = contexts; c && c->id != id;)
         c = c->next;
-    if (!c) {
-        c = iron__allocate(iron__allocator_default(), 1, sizeof *c, "an OpenCL context", err);
-        if (!c) {
-            pthread_mutex_unlock(&contexts_lock);
-            return IRON_E_NOMEM;
-        }
+    if (!c &&
+        IRON_ALLOCATE(&c, iron__allocator_default(), 1, "an OpenCL context", err) == IRON_OK) {
         c->id = id;
         c->native = device->api->clCreateContext(properties, 1, &id, NULL, NULL, &code);
-        if (code != IRON_CL_SUCCESS) {
-            pthread_mutex_unlock(&contexts_lock);
+        if (code == IRON_CL_SUCCESS) {
+            pthread_mutex_init(&c->programs_lock, NULL);
+            c->next = contexts;
+            contexts = c;
+        } else {
             iron__release(iron__allocator_default(), c);
-            return iron__opencl_check(&device->base, code, "clCreateContext", err);
+            c = NULL;
         }
-        pthread_mutex_init(&c->programs_lock, NULL);
-        c->next = contexts;
-        contexts = c;
     }
-    c->users++;
+    if (c) {
+        c->users++;
+        device->shared = c;
+        device->context = c->native;
+    }
     pthread_mutex_unlock(&contexts_lock);
-    device->shared = c;
-    device->context = c->native;
-    return IRON_OK;
+    if (code != IRON_CL_SUCCESS)
+        return iron__opencl_check(&device->base, code, "clCreateContext", err);
+    return c ? IRON_OK : IRON_E_NOMEM;
 }
 
 static void release_context(iron__opencl_device *device) {
@@ -397,59 +427,6 @@ static void release_context(iron__opencl_device *device) {
     iron__release(iron__allocator_default(), c);
 }
 
-/* Properties. One that cannot be read is 0 or "": describing a device never fails. */
-
-#define NVIDIA_EXTENSION "cl_nv_device_attribute_query"
-
-static char *trim(char *text) {
-    size_t skip = 0, length;
-
-    while (isspace((unsigned char)text[skip]))
-        skip++;
-    length = strlen(text + skip);
-    while (length > 0 && isspace((unsigned char)text[skip + length - 1]))
-        length--;
-    memmove(text, text + skip, length);
-    text[length] = '\0';
-    return text;
-}
-
-static int32_t get_info(const iron__opencl_entry *entry, uint32_t what, size_t room, void *out,
-                        size_t *bytes) {
-    assert(entry);
-    if (what == IRON_CL_PLATFORM_NAME || what == IRON_CL_PLATFORM_VERSION)
-        return the_library.api.clGetPlatformInfo(entry->platform, what, room, out, bytes);
-    return the_library.api.clGetDeviceInfo(entry->id, what, room, out, bytes);
-}
-
-/* A property of the device or its platform, without surrounding blanks; free() it. NULL: out of
- * memory. */
-static char *text_of(const iron__opencl_entry *entry, uint32_t what) {
-    size_t bytes = 0;
-    char *text;
-
-    if (get_info(entry, what, 0, NULL, &bytes) != IRON_CL_SUCCESS)
-        bytes = 0;
-    text = calloc(1, bytes + 1);
-    if (text && bytes && get_info(entry, what, bytes, text, NULL) != IRON_CL_SUCCESS)
-        text[0] = '\0';
-    return text ? trim(text) : NULL;
-}
-
-/* Properties have 4 or 8 bytes; the device returns the size. */
-static uint64_t number_of(const iron__opencl_entry *entry, uint32_t what) {
-    uint64_t wide = 0;
-    uint32_t narrow = 0;
-    size_t bytes = 0;
-
-    if (get_info(entry, what, sizeof wide, &wide, &bytes) != IRON_CL_SUCCESS)
-        return 0;
-    if (bytes == sizeof wide)
-        return wide;
-    memcpy(&narrow, &wide, sizeof narrow);
-    return narrow;
-}
-
 static uint32_t u32_of(const iron__opencl_entry *entry, uint32_t what) {
     uint64_t value = number_of(entry, what);
 
@@ -457,19 +434,13 @@ static uint32_t u32_of(const iron__opencl_entry *entry, uint32_t what) {
 }
 
 /* The list is separated by blanks; one name may be a prefix of another. */
-static bool has_word(const char *list, const char *word) {
-    size_t length = strlen(word);
-
-    for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
-        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-            return true;
-    return false;
-}
-
 static bool has_extension(const iron__opencl_entry *entry, const char *extension) {
-    char *list = text_of(entry, IRON_CL_DEVICE_EXTENSIONS);
-    bool has = list && has_word(list, extension);
+    char *list = text_of(entry, IRON_CL_DEVICE_EXTENSIONS), *rest = list, *word;
 
+    bool has = false;
+
+    while (!has && (word = strsep(&rest, " ")))
+        has = strcmp(word, extension) == 0;
     free(list);
     return has;
 }
@@ -487,14 +458,21 @@ static bool has_svm(const iron__opencl_entry *entry) {
                IRON_CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
 }
 
-static void describe_entry(const iron__opencl_entry *entry, iron__gpu_info *info) {
+static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err) {
     static const char no_svm[] = "the device has no shared virtual memory";
     static const char no_prefetch[] = "the driver cannot prefetch shared memory (OpenCL 2.1 can)";
-    char *name = text_of(entry, IRON_CL_DEVICE_NAME);
-    char *platform = text_of(entry, IRON_CL_PLATFORM_NAME);
-    char *driver = text_of(entry, IRON_CL_DRIVER_VERSION);
-    uint64_t local_bytes = number_of(entry, IRON_CL_DEVICE_LOCAL_MEM_SIZE);
+    const iron__opencl_entry *entry;
+    char *name, *platform, *driver;
+    uint64_t local_bytes;
 
+    IRON_TRY(need_library(err));
+    IRON_FAIL_IF(index >= the_library.count, err, IRON_E_ARG,
+                 "opencl: no device %zu; the last one is %zu", index, the_library.count - 1);
+    entry = &the_library.entries[index];
+    name = text_of(entry, IRON_CL_DEVICE_NAME);
+    platform = text_of(entry, IRON_CL_PLATFORM_NAME);
+    driver = text_of(entry, IRON_CL_DRIVER_VERSION);
+    local_bytes = number_of(entry, IRON_CL_DEVICE_LOCAL_MEM_SIZE);
     *info = (iron__gpu_info){
         .is_gpu = entry->is_gpu,
         .units = u32_of(entry, IRON_CL_DEVICE_MAX_COMPUTE_UNITS),
@@ -507,7 +485,7 @@ static void describe_entry(const iron__opencl_entry *entry, iron__gpu_info *info
     };
     /* NVIDIA reports the first-level cache, 32 KiB per unit: 4 MiB on an H200, whose last level has
      * 60 MiB. 0 (unknown) is better. */
-    if (!has_extension(entry, NVIDIA_EXTENSION))
+    if (!has_extension(entry, "cl_nv_device_attribute_query"))
         info->cache_bytes = number_of(entry, IRON_CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
     snprintf(info->name, sizeof info->name, "%.*s", (int)sizeof info->name - 1,
              name && name[0] ? name : "unnamed device");
@@ -524,6 +502,7 @@ static void describe_entry(const iron__opencl_entry *entry, iron__gpu_info *info
     free(name);
     free(platform);
     free(driver);
+    return IRON_OK;
 }
 
 static iron_status probe(size_t *count, iron_error *err) {
@@ -533,64 +512,53 @@ static iron_status probe(size_t *count, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status find_entry(size_t index, const iron__opencl_entry **out, iron_error *err) {
-    IRON_TRY(need_library(err));
-    IRON_FAIL_IF(index >= the_library.count, err, IRON_E_ARG,
-                 "opencl: no device %zu; the last one is %zu", index, the_library.count - 1);
-    *out = &the_library.entries[index];
-    return IRON_OK;
-}
-
-static iron_status describe(size_t index, iron__gpu_info *info, iron_error *err) {
-    const iron__opencl_entry *entry = NULL;
-
-    IRON_TRY(find_entry(index, &entry, err));
-    describe_entry(entry, info);
-    return IRON_OK;
-}
-
 static void device_close(iron__gpu_device *base) {
-    iron__opencl_device *d;
+    iron__opencl_device *d = iron__opencl_device_of(base);
 
-    if (!base)
-        return;
-    d = iron__opencl_device_of(base);
     iron__gpu_queue_destroy(d->memory_queue);
     release_context(d);
     free(d->identity);
     iron__release(iron__allocator_default(), d);
 }
 
+/* Everything about device and driver that decides the result of a build; free() it. NULL: out of
+ * memory. */
+static char *identify(const iron__opencl_entry *entry) {
+    static const struct {
+        const char *name;
+        uint32_t what;
+    } properties[] = {{"device", IRON_CL_DEVICE_NAME},
+                      {"vendor", IRON_CL_DEVICE_VENDOR},
+                      {"version", IRON_CL_DEVICE_VERSION},
+                      {"driver", IRON_CL_DRIVER_VERSION},
+                      {"platform", IRON_CL_PLATFORM_VERSION}};
+    char *identity = strdup("");
+
+    for (size_t k = 0; identity && k < sizeof properties / sizeof properties[0]; k++) {
+        char *text = text_of(entry, properties[k].what), *before = identity;
+
+        identity = text ? iron__print("%s%s %s\n", before, properties[k].name, text) : NULL;
+        free(before);
+        free(text);
+    }
+    return identity;
+}
+
 static iron_status device_open(size_t index, iron__gpu_device **out, iron_error *err) {
-    const iron__opencl_entry *entry = NULL;
+    const iron__opencl_entry *entry;
+    iron__gpu_info info;
     iron__opencl_device *d;
     iron_status status;
-    static const uint32_t properties[] = {IRON_CL_DEVICE_NAME, IRON_CL_DEVICE_VENDOR,
-                                          IRON_CL_DEVICE_VERSION, IRON_CL_DRIVER_VERSION,
-                                          IRON_CL_PLATFORM_VERSION};
-    char *texts[5], *identity = NULL;
-    bool is_complete = true;
 
     *out = NULL;
-    IRON_TRY(find_entry(index, &entry, err));
+    IRON_TRY(describe(index, &info, err));
     IRON_TRY(IRON_ALLOCATE(&d, iron__allocator_default(), 1, "an OpenCL device", err));
+    entry = &the_library.entries[index];
     d->base.ops = &iron__opencl_ops;
+    d->base.info = info;
     d->api = &the_library.api;
     d->entry = entry;
-    /* Everything about device and driver that decides the result of a build. free() it; NULL: out
-     * of memory. */
-    for (size_t k = 0; k < 5; k++) {
-        texts[k] = text_of(entry, properties[k]);
-        is_complete = is_complete && texts[k];
-    }
-    if (!is_complete ||
-        asprintf(&identity, "device %s\nvendor %s\nversion %s\ndriver %s\nplatform %s\n", texts[0],
-                 texts[1], texts[2], texts[3], texts[4]) < 0)
-        identity = NULL;
-    for (size_t k = 0; k < 5; k++)
-        free(texts[k]);
-    d->identity = identity;
-    describe_entry(entry, &d->base.info);
+    d->identity = identify(entry);
     d->allocation_bytes_max = number_of(entry, IRON_CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     d->has_u64_atomics = has_extension(entry, "cl_khr_int64_base_atomics");
     d->has_register_limit = has_extension(entry, "cl_nv_compiler_options");
@@ -600,12 +568,11 @@ static iron_status device_open(size_t index, iron__gpu_device **out, iron_error 
         if (status != IRON_OK)
             retire_context(d); /* it may be dead; the next handle tries a new one */
     }
-    if (status != IRON_OK) {
+    if (status != IRON_OK)
         device_close(&d->base);
-        return status;
-    }
-    *out = &d->base;
-    return IRON_OK;
+    else
+        *out = &d->base;
+    return status;
 }
 
 static uintptr_t context_of(iron__gpu_device *device) {

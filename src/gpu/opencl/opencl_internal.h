@@ -4,7 +4,9 @@
  * behind the objects of gpu.h, and the conversion of result codes to errors.
  *
  * A device and its objects are used by one thread at a time and are not locked. Handles of the same
- * device share a context (iron__opencl_shared_context), which is locked.
+ * device share a context (iron__opencl_shared_context), which is locked. Managed and mapped buffers
+ * have a host address only between host_begin and host_end; meanwhile the device must not use them.
+ * Driver errors are IRON_E_IO: there is no status for devices alone.
  *
  * Environment:
  *   IRON_OPENCL_LIBRARY   library to load instead of libOpenCL.so.1
@@ -87,15 +89,6 @@ static inline iron__cl_queue *iron__opencl_queue_of(const iron__gpu_queue *queue
 static inline iron__cl_memory *iron__opencl_memory_of(const iron__gpu_buffer *buffer) {
     return (iron__cl_memory *)buffer->native;
 }
-
-/* Whether the host may access the buffer. Managed and mapped buffers have a host address only
- * between host_begin and host_end; meanwhile the device must not use them. */
-static inline bool iron__opencl_is_open(const iron__gpu_buffer *buffer) {
-    return buffer->host != NULL;
-}
-
-/* The status of driver errors; there is no status for devices alone. */
-#define IRON_OPENCL_DRIVER_STATUS IRON_E_IO
 
 typedef struct iron__opencl_name {
     char text[52];

@@ -30,11 +30,16 @@ static iron__cl_queue *own_queue(const iron__opencl_device *d) {
     return iron__opencl_queue_of(d->memory_queue);
 }
 
+/* Waits for a command in that queue, if it could be put there. */
+static int32_t finish(const iron__opencl_device *d, int32_t code) {
+    return code == IRON_CL_SUCCESS ? d->api->clFinish(own_queue(d)) : code;
+}
+
 static int32_t touch(const iron__opencl_device *d, iron__cl_memory *memory) {
     static const unsigned char zero = 0;
-    int32_t code = d->api->clEnqueueFillBuffer(own_queue(d), memory, &zero, 1, 0, 1, 0, NULL, NULL);
 
-    return code == IRON_CL_SUCCESS ? d->api->clFinish(own_queue(d)) : code;
+    return finish(d,
+                  d->api->clEnqueueFillBuffer(own_queue(d), memory, &zero, 1, 0, 1, 0, NULL, NULL));
 }
 
 static bool is_alive(const iron__opencl_device *d) {
@@ -79,18 +84,6 @@ static iron_status check_size(const iron__opencl_device *d, iron__gpu_memory mem
     return IRON_OK;
 }
 
-static iron_status create_memory(iron__opencl_device *d, iron__gpu_buffer *b, uint64_t flags,
-                                 iron_error *err) {
-    int32_t code = IRON_CL_SUCCESS;
-    size_t bytes = b->bytes;
-
-    b->native = (uintptr_t)d->api->clCreateBuffer(d->context, IRON_CL_MEM_READ_WRITE | flags, bytes,
-                                                  NULL, &code);
-    IRON_TRY(check_memory(d, code, "clCreateBuffer", bytes, err));
-    code = touch(d, iron__opencl_memory_of(b));
-    return check_memory(d, code, "clEnqueueFillBuffer", bytes, err);
-}
-
 static int32_t unmap(const iron__opencl_device *d, iron__cl_queue *queue,
                      const iron__gpu_buffer *b) {
     if (b->memory == IRON_GPU_MEMORY_MANAGED)
@@ -99,27 +92,29 @@ static int32_t unmap(const iron__opencl_device *d, iron__cl_queue *queue,
                                            NULL);
 }
 
-static iron_status create_pinned(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
+/* Mapped memory is mapped once, because the first map may allocate the host memory: 100 ms for
+ * 256 MiB on an H200. */
+static iron_status create_memory(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
     int32_t code = IRON_CL_SUCCESS;
     size_t bytes = b->bytes;
+    uint64_t flags = b->memory == IRON_GPU_MEMORY_DEVICE ? 0 : IRON_CL_MEM_ALLOC_HOST_PTR;
+    iron__cl_memory *memory =
+        d->api->clCreateBuffer(d->context, IRON_CL_MEM_READ_WRITE | flags, bytes, NULL, &code);
 
-    IRON_TRY(create_memory(d, b, IRON_CL_MEM_ALLOC_HOST_PTR, err));
-    b->host = d->api->clEnqueueMapBuffer(own_queue(d), iron__opencl_memory_of(b), BLOCKING,
+    b->native = (uintptr_t)memory;
+    IRON_TRY(check_memory(d, code, "clCreateBuffer", bytes, err));
+    IRON_TRY(check_memory(d, touch(d, memory), "clEnqueueFillBuffer", bytes, err));
+    if (b->memory == IRON_GPU_MEMORY_DEVICE)
+        return IRON_OK;
+    b->host = d->api->clEnqueueMapBuffer(own_queue(d), memory, BLOCKING,
                                          IRON_CL_MAP_READ | IRON_CL_MAP_WRITE, 0, bytes, 0, NULL,
                                          NULL, &code);
-    return check_memory(d, code, "clEnqueueMapBuffer", bytes, err);
-}
-
-/* Maps once, because the first map may allocate the host memory: 100 ms for 256 MiB on an H200. */
-static iron_status create_mapped(iron__opencl_device *d, iron__gpu_buffer *b, iron_error *err) {
-    int32_t code;
-
-    IRON_TRY(create_pinned(d, b, err));
-    code = unmap(d, own_queue(d), b);
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clFinish(own_queue(d));
+    IRON_TRY(check_memory(d, code, "clEnqueueMapBuffer", bytes, err));
+    if (b->memory == IRON_GPU_MEMORY_PINNED)
+        return IRON_OK;
+    code = finish(d, unmap(d, own_queue(d), b));
     b->host = NULL;
-    return check_memory(d, code, "clEnqueueUnmapMemObject", b->bytes, err);
+    return check_memory(d, code, "clEnqueueUnmapMemObject", bytes, err);
 }
 
 /* The maximum alignment argument is not known, so allocate more and round up. */
@@ -136,36 +131,23 @@ static iron_status create_svm(iron__opencl_device *d, iron__gpu_buffer *b, iron_
                  bytes, d->base.info.memory_bytes);
     b->native = ((uintptr_t)b->allocation + mask) & ~mask;
     code = d->api->clEnqueueSVMMemFill(own_queue(d), (void *)b->native, &zero, 1, 1, 0, NULL, NULL);
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clFinish(own_queue(d));
-    return check_memory(d, code, "clEnqueueSVMMemFill", bytes, err);
+    return check_memory(d, finish(d, code), "clEnqueueSVMMemFill", bytes, err);
 }
 
 static iron_status buffer_create(iron__gpu_buffer *b, iron_error *err) {
     iron__opencl_device *d = iron__opencl_device_of(b->device);
 
+    IRON_FAIL_IF(b->memory > IRON_GPU_MEMORY_MAPPED, err, IRON_E_ARG,
+                 "opencl: unknown kind of memory %d", (int)b->memory);
     IRON_TRY(check_size(d, b->memory, b->bytes, err));
-    switch (b->memory) {
-    case IRON_GPU_MEMORY_DEVICE:
-        return create_memory(d, b, 0, err);
-    case IRON_GPU_MEMORY_PINNED:
-        return create_pinned(d, b, err);
-    case IRON_GPU_MEMORY_MANAGED:
-        return create_svm(d, b, err);
-    case IRON_GPU_MEMORY_MAPPED:
-        return create_mapped(d, b, err);
-    default:
-        IRON_FAIL(err, IRON_E_ARG, "opencl: unknown kind of memory %d", (int)b->memory);
-    }
+    return b->memory == IRON_GPU_MEMORY_MANAGED ? create_svm(d, b, err) : create_memory(d, b, err);
 }
 
 static void buffer_destroy(iron__gpu_buffer *buffer) {
     iron__opencl_device *d = iron__opencl_device_of(buffer->device);
 
-    if (buffer->host) {
-        unmap(d, own_queue(d), buffer);
-        d->api->clFinish(own_queue(d));
-    }
+    if (buffer->host)
+        finish(d, unmap(d, own_queue(d), buffer));
     if (buffer->allocation)
         d->api->clSVMFree(d->context, buffer->allocation);
     else if (buffer->native)
@@ -176,16 +158,15 @@ static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_
     iron__opencl_device *d = iron__opencl_device_of(buffer->device);
     iron__cl_memory *memory = (iron__cl_memory *)native;
     iron__cl_context *context = NULL;
+    int32_t (*get)(iron__cl_memory *, uint32_t, size_t, void *, size_t *) =
+        d->api->clGetMemObjectInfo;
     uint32_t type = 0;
     size_t size = 0;
-    int32_t code = d->api->clGetMemObjectInfo(memory, IRON_CL_MEM_CONTEXT,
-                                              sizeof(iron__cl_context *), (void *)&context, NULL);
+    int32_t code;
 
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clGetMemObjectInfo(memory, IRON_CL_MEM_TYPE, sizeof type, &type, NULL);
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clGetMemObjectInfo(memory, IRON_CL_MEM_SIZE, sizeof size, &size, NULL);
-    if (code != IRON_CL_SUCCESS)
+    if ((code = get(memory, IRON_CL_MEM_CONTEXT, sizeof(void *), (void *)&context, NULL)) ||
+        (code = get(memory, IRON_CL_MEM_TYPE, sizeof type, &type, NULL)) ||
+        (code = get(memory, IRON_CL_MEM_SIZE, sizeof size, &size, NULL)))
         return iron__fail(err, IRON_E_ARG, code,
                           "opencl: not a cl_mem: clGetMemObjectInfo returned %s",
                           iron__opencl_error_name(code).text);
@@ -204,7 +185,7 @@ static iron_status buffer_wrap(iron__gpu_buffer *buffer, uintptr_t native, iron_
 static iron_status check_access(const iron__gpu_buffer *buffer, bool is_open, iron_error *err) {
     IRON_FAIL_IF(buffer->memory == IRON_GPU_MEMORY_DEVICE, err, IRON_E_ARG,
                  "opencl: the host cannot access device memory; copy to it");
-    IRON_FAIL_IF(iron__opencl_is_open(buffer) != is_open, err, IRON_E_STATE,
+    IRON_FAIL_IF((buffer->host != NULL) != is_open, err, IRON_E_STATE,
                  is_open
                      ? "opencl: the host does not have access to the buffer; call host_begin first"
                      : "opencl: the host already has access to the buffer; call host_end first");

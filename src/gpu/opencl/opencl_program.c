@@ -5,8 +5,7 @@
  * A driver takes seconds to build, so results are kept twice: with the context, for all handles of
  * the device, and on disk. Both use a key of everything that decides the result: source, options,
  * device, driver, platform. Builds are not locked: two handles that build the same source at the
- * same time both build it, and the first result is kept. A binary from disk that the driver refuses
- * is rebuilt and replaced.
+ * same time both build it. A binary from disk that the driver refuses is rebuilt and replaced.
  *
  * The options select OpenCL C 1.2, change no arithmetic, and tell kernel_words.h what the device
  * supports.
@@ -155,48 +154,36 @@ static void cache_write(const char *key, const unsigned char *binary, size_t byt
     free(path);
 }
 
-typedef struct build_options {
-    char text[160];
-} build_options;
+/* How and what to build. */
+typedef struct order {
+    const iron__gpu_image *image;
+    char options[160];
+} order;
 
-static build_options options_for(const iron__opencl_device *d, const iron__gpu_image *image) {
-    build_options options;
-    int length = snprintf(options.text, sizeof options.text,
-                          "-w -cl-std=CL1.2 -DK_HAS_U64_ATOMICS=%d -DK_HAS_F64=%d -DK_IS_GPU=%d",
-                          d->has_u64_atomics, d->base.info.has_f64, d->base.info.is_gpu);
-
-    if (d->has_register_limit && image->registers_max > 0)
-        snprintf(options.text + length, sizeof options.text - (size_t)length,
-                 " -DK_REGISTERS_ARE_LIMITED -cl-nv-maxrregcount=%u", image->registers_max);
-    return options;
+static int32_t build(const iron__opencl_device *d, const order *o, iron__cl_program *program) {
+    return d->api->clBuildProgram(program, 1, &d->entry->id, o->options, NULL, NULL);
 }
 
-static int32_t build(const iron__opencl_device *d, const iron__gpu_image *image,
-                     iron__cl_program *program) {
-    return d->api->clBuildProgram(program, 1, &d->entry->id, options_for(d, image).text, NULL,
-                                  NULL);
-}
-
-/* False: not on disk, or the driver refused the binary. */
-static bool build_cached(const iron__opencl_device *d, const iron__gpu_image *image,
-                         const char *key, iron__cl_program **out) {
+/* NULL: not on disk, or the driver refused the binary. */
+static iron__cl_program *build_cached(const iron__opencl_device *d, const order *o,
+                                      const char *key) {
     size_t bytes = 0;
     unsigned char *binary = cache_read(key, &bytes);
     const unsigned char *binaries[] = {binary};
     int32_t binary_code = IRON_CL_SUCCESS, code = IRON_CL_SUCCESS;
+    iron__cl_program *program;
 
     if (!binary)
-        return false;
-    *out = d->api->clCreateProgramWithBinary(d->context, 1, &d->entry->id, &bytes, binaries,
-                                             &binary_code, &code);
+        return NULL;
+    program = d->api->clCreateProgramWithBinary(d->context, 1, &d->entry->id, &bytes, binaries,
+                                                &binary_code, &code);
     free(binary);
-    if (*out && code == IRON_CL_SUCCESS && binary_code == IRON_CL_SUCCESS &&
-        build(d, image, *out) == IRON_CL_SUCCESS)
-        return true;
-    if (*out)
-        d->api->clReleaseProgram(*out);
-    *out = NULL;
-    return false;
+    if (program && (code != IRON_CL_SUCCESS || binary_code != IRON_CL_SUCCESS ||
+                    build(d, o, program) != IRON_CL_SUCCESS)) {
+        d->api->clReleaseProgram(program);
+        program = NULL;
+    }
+    return program;
 }
 
 static void cache_program(const iron__opencl_device *d, iron__cl_program *program,
@@ -204,9 +191,9 @@ static void cache_program(const iron__opencl_device *d, iron__cl_program *progra
     size_t bytes = 0;
     unsigned char *binary;
 
-    if (is_cache_off()) /* asking for the binary makes PoCL compile every kernel of the program */
-        return;
-    if (d->api->clGetProgramInfo(program, IRON_CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
+    /* asking for the binary makes PoCL compile every kernel of the program */
+    if (is_cache_off() ||
+        d->api->clGetProgramInfo(program, IRON_CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes,
                                  NULL) != IRON_CL_SUCCESS ||
         bytes == 0)
         return;
@@ -244,89 +231,77 @@ static iron_status fail_build(const iron__opencl_device *d, iron__cl_program *pr
         line[length] = '\0';
     }
     free(log);
-    return iron__fail(err, IRON_OPENCL_DRIVER_STATUS, code,
-                      "opencl: clBuildProgram failed: %s; correct '%s': %s",
+    return iron__fail(err, IRON_E_IO, code, "opencl: clBuildProgram failed: %s; correct '%s': %s",
                       iron__opencl_error_name(code).text, image->name, line);
 }
 
-static iron_status build_source(iron__opencl_device *d, const iron__gpu_image *image,
-                                iron__cl_program **out, iron_error *err) {
-    const char *sources[] = {image->source};
+static iron_status build_source(iron__opencl_device *d, const order *o, iron__cl_program **out,
+                                iron_error *err) {
+    const char *sources[] = {o->image->source};
     int32_t code = IRON_CL_SUCCESS;
     iron__cl_program *program =
         d->api->clCreateProgramWithSource(d->context, 1, sources, NULL, &code);
+    iron_status status;
 
     IRON_TRY(iron__opencl_check(&d->base, code, "clCreateProgramWithSource", err));
-    code = build(d, image, program);
-    if (code != IRON_CL_SUCCESS) {
-        iron_status status = code == IRON_CL_BUILD_PROGRAM_FAILURE
-                                 ? fail_build(d, program, code, image, err)
-                                 : iron__opencl_check(&d->base, code, "clBuildProgram", err);
-
+    code = build(d, o, program);
+    status = code == IRON_CL_BUILD_PROGRAM_FAILURE
+                 ? fail_build(d, program, code, o->image, err)
+                 : iron__opencl_check(&d->base, code, "clBuildProgram", err);
+    if (status == IRON_OK)
+        *out = program;
+    else
         d->api->clReleaseProgram(program);
-        return status;
-    }
-    *out = program;
-    return IRON_OK;
+    return status;
 }
 
-static iron__opencl_built_program *find_shared(const iron__opencl_shared_context *c,
-                                               const char *key) {
-    iron__opencl_built_program *p = c->programs;
+/* The program with this key that was built in the context; NULL: none. It stays while the device is
+ * open. */
+static iron__cl_program *find_shared(iron__opencl_shared_context *c, const char *key) {
+    const iron__opencl_built_program *p;
 
-    while (p && strcmp(p->key, key) != 0)
+    pthread_mutex_lock(&c->programs_lock);
+    for (p = c->programs; p && strcmp(p->key, key) != 0;)
         p = p->next;
-    return p;
+    pthread_mutex_unlock(&c->programs_lock);
+    return p ? p->native : NULL;
 }
 
-/* Shares a built program with other handles, unless one has the same key. */
+/* Shares a built program with other handles. If another thread built the same one meanwhile, both
+ * are kept, and the newer one is found. */
 static void share(iron__opencl_device *d, const char *key, iron__cl_program *program) {
     size_t key_bytes = strlen(key) + 1;
     iron__opencl_built_program *p = iron__allocate(iron__allocator_default(), 1,
                                                    sizeof *p + key_bytes, "a built program", NULL);
-    bool is_new;
 
-    if (!p)
-        return;
-    memcpy(p->key, key, key_bytes);
-    p->native = program;
-    if (d->api->clRetainProgram(program) != IRON_CL_SUCCESS) {
+    if (!p || d->api->clRetainProgram(program) != IRON_CL_SUCCESS) {
         iron__release(iron__allocator_default(), p);
         return;
     }
+    memcpy(p->key, key, key_bytes);
+    p->native = program;
     pthread_mutex_lock(&d->shared->programs_lock);
-    is_new = !find_shared(d->shared, key);
-    if (is_new) {
-        p->next = d->shared->programs;
-        d->shared->programs = p;
-    }
+    p->next = d->shared->programs;
+    d->shared->programs = p;
     pthread_mutex_unlock(&d->shared->programs_lock);
-    if (is_new)
-        return;
-    d->api->clReleaseProgram(program); /* another thread was faster */
-    iron__release(iron__allocator_default(), p);
 }
 
 /* From the context, from disk, or from source. */
-static iron_status build_program(iron__opencl_device *d, const iron__gpu_image *image,
-                                 iron__cl_program **out, iron_error *err) {
-    char *key = NULL;
+static iron_status build_program(iron__opencl_device *d, const order *o, iron__cl_program **out,
+                                 iron_error *err) {
+    char *key = d->identity ? iron__print(KEY_START "\noptions %s\n%s%s", o->options, d->identity,
+                                          o->image->source)
+                            : NULL;
     iron_status status = IRON_OK;
-    const iron__opencl_built_program *p;
 
-    if (!d->identity || asprintf(&key, KEY_START "\noptions %s\n%s%s", options_for(d, image).text,
-                                 d->identity, image->source) < 0)
-        return build_source(d, image, out, err); /* out of memory: works without caches */
-    /* The program built in this context with this key, retained for the caller; NULL: none. */
-    pthread_mutex_lock(&d->shared->programs_lock);
-    p = find_shared(d->shared, key);
-    pthread_mutex_unlock(&d->shared->programs_lock);
-    /* p stays valid while the device is open */
-    *out = p && d->api->clRetainProgram(p->native) == IRON_CL_SUCCESS ? p->native : NULL;
-    if (*out)
+    if (!key)
+        return build_source(d, o, out, err); /* out of memory: works without caches */
+    *out = find_shared(d->shared, key);
+    if (*out && d->api->clRetainProgram(*out) == IRON_CL_SUCCESS)
         goto done;
-    if (!build_cached(d, image, key, out)) {
-        status = build_source(d, image, out, err);
+    *out = build_cached(d, o, key);
+    if (!*out) {
+        status = build_source(d, o, out, err);
         if (status != IRON_OK)
             goto done;
         cache_program(d, *out, key);
@@ -338,11 +313,19 @@ done:
 }
 
 static iron_status load(iron__gpu_program *program, const iron__gpu_image *image, iron_error *err) {
+    iron__opencl_device *d = iron__opencl_device_of(program->device);
     iron__cl_program *native = NULL;
+    order o = {.image = image};
 
     IRON_FAIL_IF(!image->source, err, IRON_E_UNSUPPORTED,
                  "opencl: this build has no OpenCL source of '%s'; build with OpenCL", image->name);
-    IRON_TRY(build_program(iron__opencl_device_of(program->device), image, &native, err));
+    snprintf(o.options, sizeof o.options,
+             "-w -cl-std=CL1.2 -DK_HAS_U64_ATOMICS=%d -DK_HAS_F64=%d -DK_IS_GPU=%d",
+             d->has_u64_atomics, d->base.info.has_f64, d->base.info.is_gpu);
+    if (d->has_register_limit && image->registers_max > 0)
+        iron__append(o.options, sizeof o.options,
+                     " -DK_REGISTERS_ARE_LIMITED -cl-nv-maxrregcount=%u", image->registers_max);
+    IRON_TRY(build_program(d, &o, &native, err));
     program->native = native;
     return IRON_OK;
 }
@@ -413,7 +396,7 @@ static iron_status set_buffer(iron__opencl_device *d, iron__opencl_kernel *kerne
                  "opencl: %s: argument %u is page-locked memory; pass mapped memory",
                  kernel->base.name, index);
     IRON_FAIL_IF(
-        iron__opencl_is_open(buffer), err, IRON_E_STATE,
+        buffer->host, err, IRON_E_STATE,
         "opencl: %s: the host has access to the buffer of argument %u; call host_end first",
         kernel->base.name, index);
     if (buffer->memory == IRON_GPU_MEMORY_MANAGED) {
@@ -433,24 +416,20 @@ static iron_status set_args(iron__opencl_device *d, const iron__gpu_launch *laun
     size_t given = launch->arg_count + (launch->local_bytes > 0);
     uint64_t most = d->base.info.local_bytes_max;
     uint64_t own = kernel->local_bytes > IRON_OPENCL_LOCAL_RESERVE ? kernel->local_bytes : 0;
-    bool leaves_svm = false;
+    const iron__gpu_arg *args = launch->args, *end = args + launch->arg_count, *arg = args;
 
     IRON_FAIL_IF(given > IRON_GPU_ARGS_MAX || given != kernel->arg_count, err, IRON_E_ARG,
                  "opencl: %s: %zu arguments for %u parameters; the maximum is %u", name, given,
                  kernel->arg_count, IRON_GPU_ARGS_MAX);
     /* NVIDIA's driver (580) returns CL_INVALID_KERNEL_ARGS for every launch after an argument
      * changes from SVM to a buffer. A new kernel object avoids that. */
-    for (uint32_t k = 0; k < launch->arg_count; k++) {
-        const iron__gpu_buffer *buffer = launch->args[k].buffer;
-
-        leaves_svm |=
-            buffer && buffer->memory != IRON_GPU_MEMORY_MANAGED && kernel->svm_args >> k & 1;
-    }
-    if (leaves_svm)
+    while (arg < end && !(kernel->svm_args >> (arg - args) & 1 && arg->buffer &&
+                          arg->buffer->memory != IRON_GPU_MEMORY_MANAGED))
+        arg++;
+    if (arg < end)
         IRON_TRY(create_native(d, kernel, err));
     for (uint32_t k = 0; k < launch->arg_count; k++) {
-        const iron__gpu_arg *arg = &launch->args[k];
-
+        arg = &args[k];
         if (arg->buffer) {
             IRON_TRY(set_buffer(d, kernel, k, arg->buffer, err));
             continue;

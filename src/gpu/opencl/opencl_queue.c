@@ -46,22 +46,22 @@ static iron_status queue_create(iron__gpu_queue *queue, iron_error *err) {
     return IRON_OK;
 }
 
-/* Checks that a queue of the caller is usable on this device. */
-static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *queue,
-                                 iron_error *err) {
+static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron_error *err) {
+    const iron__opencl_device *d = iron__opencl_device_of(device);
+    iron__cl_queue *theirs = (iron__cl_queue *)native;
     iron__cl_context *context = NULL;
     iron__cl_device *id = NULL;
+    int32_t (*get)(iron__cl_queue *, uint32_t, size_t, void *, size_t *) =
+        d->api->clGetCommandQueueInfo;
     uint64_t properties = 0;
-    int32_t code = d->api->clGetCommandQueueInfo(
-        queue, IRON_CL_QUEUE_CONTEXT, sizeof(iron__cl_context *), (void *)&context, NULL);
+    int32_t code;
 
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clGetCommandQueueInfo(queue, IRON_CL_QUEUE_DEVICE, sizeof(iron__cl_device *),
-                                             (void *)&id, NULL);
-    if (code == IRON_CL_SUCCESS)
-        code = d->api->clGetCommandQueueInfo(queue, IRON_CL_QUEUE_PROPERTIES, sizeof properties,
-                                             &properties, NULL);
-    if (code != IRON_CL_SUCCESS)
+    IRON_FAIL_IF(!native, err, IRON_E_ARG,
+                 "opencl: the queue is 0, and OpenCL has no default queue; pass a "
+                 "cl_command_queue");
+    if ((code = get(theirs, IRON_CL_QUEUE_CONTEXT, sizeof(void *), (void *)&context, NULL)) ||
+        (code = get(theirs, IRON_CL_QUEUE_DEVICE, sizeof(void *), (void *)&id, NULL)) ||
+        (code = get(theirs, IRON_CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL)))
         return iron__fail(err, IRON_E_ARG, code,
                           "opencl: not a cl_command_queue: clGetCommandQueueInfo returned %s",
                           iron__opencl_error_name(code).text);
@@ -70,16 +70,6 @@ static iron_status check_foreign(const iron__opencl_device *d, iron__cl_queue *q
                  "iron_engine_native_context");
     IRON_FAIL_IF(properties & IRON_CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, err, IRON_E_ARG,
                  "opencl: the queue executes out of order; create an in-order queue");
-    return IRON_OK;
-}
-
-static iron_status queue_wrap(iron__gpu_device *device, uintptr_t native, iron_error *err) {
-    iron__cl_queue *theirs = (iron__cl_queue *)native;
-
-    IRON_FAIL_IF(!native, err, IRON_E_ARG,
-                 "opencl: the queue is 0, and OpenCL has no default queue; pass a "
-                 "cl_command_queue");
-    IRON_TRY(check_foreign(iron__opencl_device_of(device), theirs, err));
     return IRON_CL(device, err, clRetainCommandQueue, theirs);
 }
 
@@ -116,55 +106,38 @@ static side side_of(const iron__gpu_buffer *buffer, void *host, size_t offset) {
         .place = PLACE_BUFFER, .memory = iron__opencl_memory_of(buffer), .offset = offset};
 }
 
-static iron_status write_buffer(iron__gpu_queue *queue, const side *from, const side *to,
-                                size_t bytes, iron_error *err) {
-    return IRON_CL(queue->device, err, clEnqueueWriteBuffer, iron__opencl_queue_of(queue),
-                   to->memory, 0, to->offset, bytes, from->address, 0, NULL, NULL);
-}
-
-static iron_status read_buffer(iron__gpu_queue *queue, const side *from, const side *to,
-                               size_t bytes, iron_error *err) {
-    return IRON_CL(queue->device, err, clEnqueueReadBuffer, iron__opencl_queue_of(queue),
-                   from->memory, 0, from->offset, bytes, to->address, 0, NULL, NULL);
-}
-
-/* Between SVM and a buffer: mapped SVM is host memory. The queue keeps the three commands in order,
- * so the host does not wait. */
-static iron_status copy_mapped(iron__gpu_queue *queue, const side *from, const side *to,
-                               size_t bytes, iron_error *err) {
-    iron__cl_queue *native = iron__opencl_queue_of(queue);
-    bool is_reading = to->place == PLACE_SVM;
-    void *address = is_reading ? to->address : from->address;
-    iron_status status, unmapped;
-
-    IRON_TRY(IRON_CL(queue->device, err, clEnqueueSVMMap, native, 0,
-                     is_reading ? IRON_CL_MAP_WRITE : IRON_CL_MAP_READ, address, bytes, 0, NULL,
-                     NULL));
-    status = is_reading ? read_buffer(queue, from, to, bytes, err)
-                        : write_buffer(queue, from, to, bytes, err);
-    unmapped = IRON_CL(queue->device, status == IRON_OK ? err : NULL, clEnqueueSVMUnmap, native,
-                       address, 0, NULL, NULL);
-    return status == IRON_OK ? unmapped : status;
-}
-
+/* Between SVM and a buffer, SVM is mapped, and so host memory. The queue keeps the three commands
+ * in order: the host does not wait. */
 static iron_status enqueue_copy(iron__gpu_queue *queue, const side *from, const side *to,
                                 size_t bytes, iron_error *err) {
     bool is_from_buffer = from->place == PLACE_BUFFER, is_to_buffer = to->place == PLACE_BUFFER;
+    const side *mapped = is_from_buffer ? to : from;
     iron__cl_queue *native = iron__opencl_queue_of(queue);
+    iron_status status, unmapped;
 
     IRON_FAIL_IF(from->place == PLACE_HOST && to->place == PLACE_HOST, err, IRON_E_ARG,
                  "opencl: a copy from host memory to host memory; use memcpy");
-    if (from->place == PLACE_HOST && is_to_buffer)
-        return write_buffer(queue, from, to, bytes, err);
-    if (is_from_buffer && to->place == PLACE_HOST)
-        return read_buffer(queue, from, to, bytes, err);
     if (is_from_buffer && is_to_buffer)
         return IRON_CL(queue->device, err, clEnqueueCopyBuffer, native, from->memory, to->memory,
                        from->offset, to->offset, bytes, 0, NULL, NULL);
-    if (is_from_buffer || is_to_buffer)
-        return copy_mapped(queue, from, to, bytes, err);
-    return IRON_CL(queue->device, err, clEnqueueSVMMemcpy, native, 0, to->address, from->address,
-                   bytes, 0, NULL, NULL);
+    if (!is_from_buffer && !is_to_buffer)
+        return IRON_CL(queue->device, err, clEnqueueSVMMemcpy, native, 0, to->address,
+                       from->address, bytes, 0, NULL, NULL);
+    if (mapped->place == PLACE_SVM)
+        IRON_TRY(IRON_CL(queue->device, err, clEnqueueSVMMap, native, 0,
+                         is_from_buffer ? IRON_CL_MAP_WRITE : IRON_CL_MAP_READ, mapped->address,
+                         bytes, 0, NULL, NULL));
+    if (is_from_buffer)
+        status = IRON_CL(queue->device, err, clEnqueueReadBuffer, native, from->memory, 0,
+                         from->offset, bytes, to->address, 0, NULL, NULL);
+    else
+        status = IRON_CL(queue->device, err, clEnqueueWriteBuffer, native, to->memory, 0,
+                         to->offset, bytes, from->address, 0, NULL, NULL);
+    if (mapped->place != PLACE_SVM)
+        return status;
+    unmapped = IRON_CL(queue->device, status == IRON_OK ? err : NULL, clEnqueueSVMUnmap, native,
+                       mapped->address, 0, NULL, NULL);
+    return status == IRON_OK ? unmapped : status;
 }
 
 static iron_status copy_bytes(iron__gpu_queue *queue, const iron__gpu_copy *copy, iron_error *err) {
@@ -196,18 +169,17 @@ static iron_status prefetch(iron__gpu_queue *queue, iron__gpu_buffer *buffer, si
                             iron_error *err) {
     const void *address = (const void *)buffer->native;
 
-    IRON_FAIL_IF(iron__opencl_is_open(buffer), err, IRON_E_STATE,
+    IRON_FAIL_IF(buffer->host, err, IRON_E_STATE,
                  "opencl: the host has access to the buffer to prefetch; call host_end first");
     IRON_TRY(IRON_CL(queue->device, err, clEnqueueSVMMigrateMem, iron__opencl_queue_of(queue), 1,
                      &address, &bytes, 0, 0, NULL, NULL));
     return iron__opencl_flush(queue, err);
 }
 
-/* The marker of the last record; NULL: never recorded. */
-static iron__cl_event *marker_of(const iron__gpu_event *event) { return event->native; }
+/* event->native: the marker of the last record; NULL: never recorded */
 
 static void event_destroy(iron__gpu_event *event) {
-    iron__opencl_device_of(event->device)->api->clReleaseEvent(marker_of(event));
+    iron__opencl_device_of(event->device)->api->clReleaseEvent(event->native);
 }
 
 static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, iron_error *err) {
@@ -223,7 +195,7 @@ static iron_status event_record(iron__gpu_queue *queue, iron__gpu_event *event, 
 
 static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *event,
                                     iron_error *err) {
-    iron__cl_event *marker = marker_of(event);
+    iron__cl_event *marker = event->native;
 
     if (!marker)
         return IRON_OK;
@@ -232,7 +204,7 @@ static iron_status queue_wait_event(iron__gpu_queue *queue, iron__gpu_event *eve
 }
 
 static iron_status event_wait(iron__gpu_event *event, iron_error *err) {
-    iron__cl_event *marker = marker_of(event);
+    iron__cl_event *marker = event->native;
 
     return marker ? IRON_CL_WAIT(event->device, err, clWaitForEvents, 1, &marker) : IRON_OK;
 }
@@ -244,7 +216,7 @@ static iron_status end_ns(iron__gpu_event *event, uint64_t *ns, iron_error *err)
                  "opencl: the event was never recorded; record it before reading its time");
     *ns = 0;
     code = iron__opencl_device_of(event->device)
-               ->api->clGetEventProfilingInfo(marker_of(event), IRON_CL_PROFILING_COMMAND_END,
+               ->api->clGetEventProfilingInfo(event->native, IRON_CL_PROFILING_COMMAND_END,
                                               sizeof *ns, ns, NULL);
     if (code == IRON_CL_SUCCESS && *ns == 0)
         code = IRON_CL_PROFILING_INFO_NOT_AVAILABLE; /* the driver records no times of markers */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json_read.c: the JSON parser and the lookups of json.h.
+ * json.c: the JSON parser and the lookups of json.h, and the writer of <iron/iron_json.h>.
  *
  * Memory. One pass over the text before parsing gives an upper bound of what the tree needs: every
  * value but the first follows a comma or an opening bracket and takes at least two bytes with its
@@ -23,15 +23,24 @@
  *
  * Numbers are checked against the grammar and converted by strtod, which rounds correctly, in the C
  * locale: the process may have set a locale with a decimal comma.
+ *
+ * The writer puts each entry of the outer two levels on its own line; deeper levels share a line.
+ * So a document of many rows has one row per line: easy to read, to grep and to diff. Text may hold
+ * any bytes; those that are not UTF-8 become U+FFFD. U+2028 and U+2029 are always escaped, because
+ * older JavaScript treats them as line ends inside strings. In HTML mode '<' is escaped too, so
+ * that a name or message can contain neither `</script>` nor `<!--`.
  */
 #include "core/json.h"
 
 #include "core/fail.h"
 #include "core/memory.h"
+#include "core/number.h"
 
 #include <assert.h>
 #include <float.h>
+#include <inttypes.h>
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,14 +75,8 @@ static void skip_blanks(reader *r) {
 static int32_t hex4(const char *p, const char *end) {
     int32_t value = 0;
 
-    if (end - p < 4)
-        return -1;
     for (int k = 0; k < 4; k++) {
-        char c = p[k];
-        int digit = c >= '0' && c <= '9'   ? c - '0'
-                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                           : -1;
+        int digit = p + k < end ? iron__hex_digit(p[k]) : -1;
 
         if (digit < 0)
             return -1;
@@ -96,10 +99,10 @@ size_t iron__utf8_put(uint32_t character, char to[4]) {
 static iron_status read_unicode(reader *r, iron_error *err) {
     int32_t c = hex4(r->at, r->end), low;
 
-    if (c < 0)
-        return fail_at(r, err, "expected four hexadecimal digits after \\u");
-    if (c == 0)
-        return fail_at(r, err, "a zero character is not allowed in a string");
+    if (c <= 0)
+        return fail_at(r, err,
+                       c < 0 ? "expected four hexadecimal digits after \\u"
+                             : "a zero character is not allowed in a string");
     if (c >= 0xD800 && c <= 0xDFFF) {
         bool has_pair = c < 0xDC00 && r->end - r->at >= 10 && r->at[4] == '\\' && r->at[5] == 'u';
 
@@ -116,27 +119,24 @@ static iron_status read_unicode(reader *r, iron_error *err) {
 
 /* An escape; r->at is at the backslash. */
 static iron_status read_escape(reader *r, iron_error *err) {
-    static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+    static const char letters[] = "\"\\/bfnrtu", meant[] = "\"\\/\b\f\n\r\t";
     const char *found;
 
     r->at++;
-    if (r->at < r->end && *r->at == 'u') {
-        r->at++;
-        return read_unicode(r, err);
-    }
     found = r->at < r->end && *r->at ? strchr(letters, *r->at) : NULL;
     if (!found)
         return fail_at(r, err, "unknown escape; use \\\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u");
     r->at++;
+    if (*found == 'u')
+        return read_unicode(r, err);
     *r->strings++ = meant[found - letters];
     return IRON_OK;
 }
 
-/* Reads a string, from the opening quote to behind the closing one. */
+/* Reads a string, from behind the opening quote to behind the closing one. */
 static iron_status read_string(reader *r, iron__json *out, iron_error *err) {
     char *text = r->strings;
 
-    r->at++;
     while (r->at < r->end && *r->at != '"') {
         size_t length;
 
@@ -230,6 +230,15 @@ static iron_status read_number(reader *r, iron__json *out, iron_error *err) {
 
 static iron_status read_value(reader *r, iron__json *out, iron_error *err);
 
+/* Skips blanks and then the character, if it is next. */
+static bool skip(reader *r, char character) {
+    skip_blanks(r);
+    if (r->at == r->end || *r->at != character)
+        return false;
+    r->at++;
+    return true;
+}
+
 static int by_name(const void *a, const void *b) {
     return strcmp(((const iron__json *)a)->name, ((const iron__json *)b)->name);
 }
@@ -244,32 +253,23 @@ static iron_status read_container(reader *r, iron__json_kind kind, iron__json *o
     if (++r->depth > IRON_JSON_DEPTH_MAX)
         return fail_at(r, err, "nesting is deeper than 64 levels");
     r->at++;
-    skip_blanks(r);
-    is_open = r->at == r->end || *r->at != close;
-    r->at += !is_open;
-    for (; is_open; count++) {
+    for (is_open = !skip(r, close); is_open; count++) {
         iron__json name = {.text = NULL}, value;
 
         if (is_object) {
-            /* A member's name and its colon. */
-            skip_blanks(r);
-            if (r->at == r->end || *r->at != '"')
+            if (!skip(r, '"'))
                 return fail_at(r, err, "expected a member's name in quotes");
             IRON_TRY(read_string(r, &name, err));
-            skip_blanks(r);
-            if (r->at == r->end || *r->at != ':')
+            if (!skip(r, ':'))
                 return fail_at(r, err, "expected ':'");
-            r->at++;
         }
         IRON_TRY(read_value(r, &value, err));
         value.name = name.text;
         assert(r->open > r->finished);
         *--r->open = value;
-        skip_blanks(r);
-        is_open = r->at < r->end && *r->at == ',';
-        if (!is_open && (r->at == r->end || *r->at != close))
+        is_open = skip(r, ',');
+        if (!is_open && !skip(r, close))
             return fail_at(r, err, is_object ? "expected ',' or '}'" : "expected ',' or ']'");
-        r->at++;
     }
     if (is_object)
         qsort(r->open, count, sizeof *r->open, by_name);
@@ -293,35 +293,24 @@ static iron_status read_container(reader *r, iron__json_kind kind, iron__json *o
     return IRON_OK;
 }
 
-static iron_status read_word(reader *r, const char *word, iron__json_kind kind, iron__json *out,
-                             iron_error *err) {
-    size_t length = strlen(word);
-
-    if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length) != 0)
-        return fail_at(r, err, "expected a value");
-    r->at += length;
-    *out = (iron__json){.kind = kind};
-    return IRON_OK;
-}
-
 static iron_status read_value(reader *r, iron__json *out, iron_error *err) {
-    skip_blanks(r);
-    switch (r->at < r->end ? *r->at : '\0') {
-    case '{':
-        return read_container(r, IRON_JSON_OBJECT, out, err);
-    case '[':
-        return read_container(r, IRON_JSON_ARRAY, out, err);
-    case '"':
+    static const char *const words[] = {
+        [IRON_JSON_NULL] = "null", [IRON_JSON_FALSE] = "false", [IRON_JSON_TRUE] = "true"};
+
+    if (skip(r, '"'))
         return read_string(r, out, err);
-    case 't':
-        return read_word(r, "true", IRON_JSON_TRUE, out, err);
-    case 'f':
-        return read_word(r, "false", IRON_JSON_FALSE, out, err);
-    case 'n':
-        return read_word(r, "null", IRON_JSON_NULL, out, err);
-    default:
-        return read_number(r, out, err);
+    if (r->at < r->end && (*r->at == '{' || *r->at == '['))
+        return read_container(r, *r->at == '{' ? IRON_JSON_OBJECT : IRON_JSON_ARRAY, out, err);
+    for (iron__json_kind kind = IRON_JSON_NULL; kind <= IRON_JSON_TRUE; kind++) {
+        size_t length = strlen(words[kind]);
+
+        if ((size_t)(r->end - r->at) >= length && memcmp(r->at, words[kind], length) == 0) {
+            r->at += length;
+            *out = (iron__json){.kind = kind};
+            return IRON_OK;
+        }
     }
+    return read_number(r, out, err);
 }
 
 /* Counts values and bytes of strings. The counts are upper bounds, for invalid texts too. */
@@ -427,4 +416,146 @@ bool iron__json_get_whole(const iron__json *value, uint64_t max, uint64_t *out) 
         return false;
     *out = (uint64_t)number;
     return true;
+}
+
+/* The writer. */
+
+/* Levels that put each entry on its own line. */
+#define DEPTH_OF_LINES 2u
+
+/* Looks at no byte behind the zero at the end, which continues no character. */
+bool iron__json_is_utf8(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+
+    for (size_t bytes; *at; at += bytes)
+        if ((bytes = iron__utf8_length(at, 4)) == 0)
+            return false;
+    return true;
+}
+
+/* The number of bytes from here on that need no escape. They are written with one call. */
+static size_t plain_bytes(const iron_json_writer *j, const unsigned char *at) {
+    size_t k = 0;
+
+    while (at[k] >= 0x20 && at[k] < 0x7F && at[k] != '"' && at[k] != '\\' &&
+           (at[k] != '<' || !j->is_html))
+        k++;
+    return k;
+}
+
+/* Writes one character that may need an escape; returns its length. */
+static size_t put_special(const iron_json_writer *j, const unsigned char *at) {
+    size_t bytes = iron__utf8_length(at, 4); /* as above */
+
+    if (*at == '"' || *at == '\\')
+        fprintf(j->to, "\\%c", *at);
+    else if (*at < 0x20 || *at == 0x7F || (j->is_html && *at == '<'))
+        fprintf(j->to, "\\u%04x", *at);
+    else if (bytes == 0)
+        fputs("\\ufffd", j->to);
+    else if (at[0] == 0xE2 && at[1] == 0x80 && (at[2] | 1) == 0xA9) /* U+2028, U+2029 */
+        fprintf(j->to, "\\u20%02x", at[2] & 0x3F);
+    else
+        fwrite(at, 1, bytes, j->to);
+    return bytes ? bytes : 1;
+}
+
+static void put_string(const iron_json_writer *j, const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+
+    fputc('"', j->to);
+    for (;;) {
+        size_t plain = plain_bytes(j, at);
+
+        fwrite(at, 1, plain, j->to);
+        at += plain;
+        if (!*at)
+            break;
+        at += put_special(j, at);
+    }
+    fputc('"', j->to);
+}
+
+static bool has_lines(const iron_json_writer *j, uint32_t depth) {
+    return depth <= DEPTH_OF_LINES && !j->is_one_line;
+}
+
+static void new_line(const iron_json_writer *j) {
+    fputc('\n', j->to);
+    for (uint32_t k = 0; k < j->depth; k++)
+        fputs("  ", j->to);
+}
+
+static void begin(iron_json_writer *j, const char *name) {
+    if (j->needs_comma)
+        fputc(',', j->to);
+    if (j->depth > 0 && has_lines(j, j->depth))
+        new_line(j);
+    else if (j->needs_comma)
+        fputc(' ', j->to);
+    j->needs_comma = true;
+    if (name) {
+        put_string(j, name);
+        fputs(": ", j->to);
+    }
+}
+
+void iron_json_open(iron_json_writer *j, const char *name, char bracket) {
+    begin(j, name);
+    fputc(bracket, j->to);
+    j->needs_comma = false;
+    j->depth++;
+}
+
+void iron_json_close(iron_json_writer *j, char bracket) {
+    bool has_entries = j->needs_comma;
+
+    j->depth--;
+    if (has_entries && has_lines(j, j->depth + 1))
+        new_line(j);
+    fputc(bracket, j->to);
+    j->needs_comma = true;
+}
+
+void iron_json_text(iron_json_writer *j, const char *name, const char *text) {
+    begin(j, name);
+    if (text)
+        put_string(j, text);
+    else
+        fputs("null", j->to);
+}
+
+void iron_json_number(iron_json_writer *j, const char *name, uint64_t value) {
+    begin(j, name);
+    fprintf(j->to, "%" PRIu64, value);
+}
+
+void iron_json_real_format(iron_json_writer *j, const char *name, const char *format,
+                           double value) {
+    begin(j, name);
+    if (isfinite(value))
+        fprintf(j->to, format, value);
+    else
+        fputs("null", j->to);
+}
+
+void iron_json_real(iron_json_writer *j, const char *name, double value) {
+    iron_json_real_format(j, name, "%.9g", value);
+}
+
+void iron_json_bool(iron_json_writer *j, const char *name, bool value) {
+    begin(j, name);
+    fputs(value ? "true" : "false", j->to);
+}
+
+void iron_json_null(iron_json_writer *j, const char *name) { iron_json_text(j, name, NULL); }
+
+void iron_json_hex(iron_json_writer *j, const char *name, uint64_t value, int digits) {
+    begin(j, name);
+    fprintf(j->to, "\"%0*" PRIx64 "\"", digits, value);
+}
+
+void iron_json_end(iron_json_writer *j) {
+    fputc('\n', j->to);
+    j->needs_comma = false;
 }
