@@ -52,13 +52,10 @@ static void print_json(check_tally *t, const iron_check_file *file) {
     if (!t->has_begun)
         *j = json_begin('[');
     t->has_begun = true;
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "file", file->path);
-    iron_json_text(j, "status", names[file->state]);
-    iron_json_text(j, "reason", file->reason[0] ? file->reason : NULL);
-    iron_json_text(j, "expected", file->expected[0] ? file->expected : NULL);
-    iron_json_text(j, "found", file->found[0] ? file->found : NULL);
-    iron_json_close(j, '}');
+    JSON_PUT(j, OBJECT(NULL, TEXT("file", file->path), TEXT("status", names[file->state]),
+                       TEXT("reason", file->reason[0] ? file->reason : NULL),
+                       TEXT("expected", file->expected[0] ? file->expected : NULL),
+                       TEXT("found", file->found[0] ? file->found : NULL)));
 }
 
 static void print_line(const iron_check_file *file) {

@@ -225,55 +225,30 @@ static void print_text(const iron_diff *d, const iron_diff_report *r, const diff
     printf("%s: %s\n", kind_name(r->kind), r->text);
 }
 
-/* null if the number is unknown or does not apply. */
-static void put_count(iron_json_writer *j, const char *name, uint64_t count) {
-    json_number_or_null(j, name, count != IRON_COUNT_UNKNOWN, count);
-}
-
-static void put_pair(iron_json_writer *j, const char *name, uint64_t first, uint64_t second) {
-    iron_json_open(j, name, '[');
-    iron_json_number(j, NULL, first);
-    iron_json_number(j, NULL, second);
-    iron_json_close(j, ']');
-}
-
 static void print_json(const iron_diff *d, const iron_diff_report *r) {
     iron_json_writer j = json_begin('{');
     char cut[IRON_BAG_CUT_TEXT];
     uint64_t first, end;
 
-    iron_json_bool(&j, "equal", r->kind == IRON_DIFF_EQUAL);
-    iron_json_text(&j, "kind", kind_name(r->kind));
-    put_count(&j, "position", r->position);
-    iron_json_number(&j, "length", r->length);
-    put_count(&j, "source", r->source);
-    put_count(&j, "edits", r->edits);
-    iron_json_bool(&j, "more_edits", r->has_more_edits);
-    put_pair(&j, "tokens", r->tokens[0], r->tokens[1]);
-    if (r->first == IRON_COUNT_UNKNOWN) {
-        iron_json_null(&j, "first_difference");
-    } else {
-        iron_json_open(&j, "first_difference", '{');
-        iron_json_number(&j, "position", r->first);
-        iron_json_number(&j, "end", r->first_end);
-        iron_json_open(&j, "values", '[');
-        for (int side = 0; side < 2; side++)
-            json_number_or_null(&j, NULL, r->has_value[side], r->value[side]);
-        iron_json_close(&j, ']');
-        iron_json_close(&j, '}');
-    }
-    iron_json_number(&j, "chunk_tokens", r->chunk_tokens);
-    iron_json_number(&j, "chunks", r->chunks);
-    iron_json_number(&j, "differing_chunks", r->differing_chunks);
+    JSON_PUT(&j, BOOL("equal", r->kind == IRON_DIFF_EQUAL), TEXT("kind", kind_name(r->kind)),
+             KNOWN("position", r->position), NUMBER("length", r->length),
+             KNOWN("source", r->source), KNOWN("edits", r->edits),
+             BOOL("more_edits", r->has_more_edits),
+             ARRAY("tokens", NUMBER(NULL, r->tokens[0]), NUMBER(NULL, r->tokens[1])),
+             OBJECT_IF(r->first != IRON_COUNT_UNKNOWN, "first_difference",
+                       NUMBER("position", r->first), NUMBER("end", r->first_end),
+                       ARRAY("values", NUMBER_IF(r->has_value[0], NULL, r->value[0]),
+                             NUMBER_IF(r->has_value[1], NULL, r->value[1]))),
+             NUMBER("chunk_tokens", r->chunk_tokens), NUMBER("chunks", r->chunks),
+             NUMBER("differing_chunks", r->differing_chunks));
     iron_json_open(&j, "ranges", '[');
     for (size_t k = 0; iron_diff_range(d, k, &first, &end) == 0; k++)
-        put_pair(&j, NULL, first, end);
+        JSON_PUT(&j, ARRAY(NULL, NUMBER(NULL, first), NUMBER(NULL, end)));
     iron_json_close(&j, ']');
     iron_bag_cut_format(&r->bag_cut, cut);
     if (cut[0]) /* shuffled */
         iron_json_text(&j, "bag_cut", cut);
-    iron_json_bool(&j, "verified", r->is_verified);
-    iron_json_text(&j, "text", r->text);
+    JSON_PUT(&j, BOOL("verified", r->is_verified), TEXT("text", r->text));
     json_end(&j, '}');
 }
 

@@ -396,42 +396,22 @@ static void print_inventory(const inventory *v) {
                 print_device_ceilings(v, b->name, k, &b->devices[k]);
 }
 
-static void put_ceiling(iron_json_writer *j, const char *name, const iron_ceiling *c) {
-    iron_json_open(j, name, '{');
-    iron_json_real_format(j, "one_thread_gb_s", "%.3f", c->one_thread_gb_s);
-    iron_json_real_format(j, "all_threads_gb_s", "%.3f", c->all_threads_gb_s);
-    iron_json_text(j, "shape", c->shape);
-    iron_json_close(j, '}');
-}
-
 /* What was measured of a device, and whether it was calibrated. */
 static void put_measured(iron_json_writer *j, const inventory *v, const info_device *d) {
     const iron_device_ceilings *c = &d->ceilings;
-    const struct {
-        const char *name;
-        double gb_s;
-    } rates[] = {{"write_gb_s", c->write_gb_s},
-                 {"copy_gb_s", c->copy_gb_s},
-                 {"to_device_pageable_gb_s", c->to_device_pageable_gb_s},
-                 {"to_device_pinned_gb_s", c->to_device_pinned_gb_s},
-                 {"from_device_pinned_gb_s", c->from_device_pinned_gb_s},
-                 {"zero_copy_gb_s", c->zero_copy_gb_s}};
 
-    iron_json_open(j, "ceilings", '{');
-    iron_json_number(j, "passes", c->passes);
-    iron_json_number(j, "buffer_bytes", c->buffer_bytes);
-    iron_json_real_format(j, "read_gb_s", "%.3f", c->read_gb_s);
-    iron_json_text(j, "read_shape", c->read_shape);
-    for (size_t k = 0; k < COUNT(rates); k++)
-        iron_json_real_format(j, rates[k].name, "%.3f", rates[k].gb_s);
-    iron_json_close(j, '}');
-    iron_json_open(j, "calibration", '{');
-    iron_json_bool(j, "kept", d->is_calibrated);
-    if (d->is_calibrated)
-        iron_json_text(j, "folder", v->cache_folder);
-    else
-        iron_json_text(j, "reason", d->reason);
-    iron_json_close(j, '}');
+    JSON_PUT(
+        j,
+        OBJECT("ceilings", NUMBER("passes", c->passes), NUMBER("buffer_bytes", c->buffer_bytes),
+               REAL("read_gb_s", "%.3f", c->read_gb_s), TEXT("read_shape", c->read_shape),
+               REAL("write_gb_s", "%.3f", c->write_gb_s), REAL("copy_gb_s", "%.3f", c->copy_gb_s),
+               REAL("to_device_pageable_gb_s", "%.3f", c->to_device_pageable_gb_s),
+               REAL("to_device_pinned_gb_s", "%.3f", c->to_device_pinned_gb_s),
+               REAL("from_device_pinned_gb_s", "%.3f", c->from_device_pinned_gb_s),
+               REAL("zero_copy_gb_s", "%.3f", c->zero_copy_gb_s)),
+        OBJECT("calibration", BOOL("kept", d->is_calibrated),
+               TEXT(d->is_calibrated ? "folder" : "reason",
+                    d->is_calibrated ? v->cache_folder : d->reason)));
 }
 
 static void put_device(iron_json_writer *j, const inventory *v, const info_device *d,
@@ -441,14 +421,10 @@ static void put_device(iron_json_writer *j, const inventory *v, const info_devic
 
     snprintf(version, sizeof version, "%u.%u", i->version / 100, i->version / 10 % 10);
     iron_json_open(j, NULL, '{');
-    iron_json_number(j, "index", index);
-    iron_json_text(j, "name", i->name);
-    iron_json_text(j, "driver", i->driver);
-    iron_json_number(j, "units", i->units);
-    iron_json_text(j, "version", version);
-    iron_json_number(j, "memory_bytes", i->memory_bytes);
-    iron_json_number(j, "cache_bytes", i->cache_bytes);
-    iron_json_bool(j, "is_gpu", i->is_gpu);
+    JSON_PUT(j, NUMBER("index", index), TEXT("name", i->name), TEXT("driver", i->driver),
+             NUMBER("units", i->units), TEXT("version", version),
+             NUMBER("memory_bytes", i->memory_bytes), NUMBER("cache_bytes", i->cache_bytes),
+             BOOL("is_gpu", i->is_gpu));
     iron_json_open(j, "memory", '[');
     for (const char *at = i->memory; *at;) { /* words separated by blanks */
         size_t length = strcspn(at, " ");
@@ -469,23 +445,16 @@ static void put_backend(iron_json_writer *j, const inventory *v, const info_back
     const iron_cpu_info *cpu = &v->cpu;
 
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", b->name);
-    iron_json_bool(j, "available", b->is_available);
-    iron_json_text(j, "reason", b->reason);
+    JSON_PUT(j, TEXT("name", b->name), BOOL("available", b->is_available),
+             TEXT("reason", b->reason));
     iron_json_open(j, "devices", '[');
-    if (is_cpu(b->name)) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", cpu->name);
-        iron_json_number(j, "threads", cpu->threads);
-        iron_json_text(j, "features", cpu->features);
-        iron_json_open(j, "caches", '{');
-        iron_json_number(j, "l1d_bytes", cpu->l1d_bytes);
-        iron_json_number(j, "l2_bytes", cpu->l2_bytes);
-        iron_json_number(j, "l3_bytes", cpu->l3_bytes);
-        iron_json_close(j, '}');
-        iron_json_number(j, "memory_bytes", cpu->memory_bytes);
-        iron_json_close(j, '}');
-    }
+    if (is_cpu(b->name))
+        JSON_PUT(
+            j, OBJECT(NULL, TEXT("name", cpu->name), NUMBER("threads", cpu->threads),
+                      TEXT("features", cpu->features),
+                      OBJECT("caches", NUMBER("l1d_bytes", cpu->l1d_bytes),
+                             NUMBER("l2_bytes", cpu->l2_bytes), NUMBER("l3_bytes", cpu->l3_bytes)),
+                      NUMBER("memory_bytes", cpu->memory_bytes)));
     for (size_t k = 0; k < b->device_count; k++)
         put_device(j, v, &b->devices[k], k);
     iron_json_close(j, ']');
@@ -493,13 +462,9 @@ static void put_backend(iron_json_writer *j, const inventory *v, const info_back
     for (size_t k = 0; k < iron_mode_count(b->name); k++) {
         iron_mode_info mode = {.struct_size = sizeof mode};
 
-        if (iron_mode_at(b->name, k, &mode, NULL) != IRON_OK)
-            continue;
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", mode.name);
-        iron_json_text(j, "variant", mode.variant);
-        iron_json_text(j, "idea", mode.idea);
-        iron_json_close(j, '}');
+        if (iron_mode_at(b->name, k, &mode, NULL) == IRON_OK)
+            JSON_PUT(j, OBJECT(NULL, TEXT("name", mode.name), TEXT("variant", mode.variant),
+                               TEXT("idea", mode.idea)));
     }
     iron_json_close(j, ']');
     iron_json_close(j, '}');
@@ -507,10 +472,8 @@ static void put_backend(iron_json_writer *j, const inventory *v, const info_back
 
 static void put_library(iron_json_writer *j, const char *name, const iron_library_info *info) {
     iron_json_open(j, name, '{');
-    iron_json_text(j, "name", info->name);
-    iron_json_text(j, "library", info->library);
-    iron_json_bool(j, "available", info->is_available);
-    iron_json_text(j, "package", info->package);
+    JSON_PUT(j, TEXT("name", info->name), TEXT("library", info->library),
+             BOOL("available", info->is_available), TEXT("package", info->package));
     if (info->version)
         iron_json_text(j, "version", info->version);
     iron_json_close(j, '}');
@@ -534,17 +497,15 @@ static void print_json(const inventory *v) {
     if (iron_remote_describe(&library, NULL) == IRON_OK)
         put_library(&j, "remote", &library);
     iron_json_text(&j, "cache_folder", v->cache_folder);
-    if (v->is_cpu_measured) {
-        iron_json_open(&j, "ceilings", '{');
-        iron_json_number(&j, "threads", c->threads);
-        iron_json_number(&j, "passes", c->passes);
-        iron_json_number(&j, "buffer_bytes", c->buffer_bytes);
-        put_ceiling(&j, "read", &c->read);
-        put_ceiling(&j, "write", &c->write);
-        put_ceiling(&j, "copy", &c->copy);
-        put_ceiling(&j, "triad", &c->triad);
-        iron_json_close(&j, '}');
-    }
+#define CEILING(name)                                                                              \
+    OBJECT(#name, REAL("one_thread_gb_s", "%.3f", c->name.one_thread_gb_s),                        \
+           REAL("all_threads_gb_s", "%.3f", c->name.all_threads_gb_s),                             \
+           TEXT("shape", c->name.shape))
+    if (v->is_cpu_measured)
+        JSON_PUT(&j, OBJECT("ceilings", NUMBER("threads", c->threads), NUMBER("passes", c->passes),
+                            NUMBER("buffer_bytes", c->buffer_bytes), CEILING(read), CEILING(write),
+                            CEILING(copy), CEILING(triad)));
+#undef CEILING
     json_end(&j, '}');
 }
 

@@ -1000,21 +1000,12 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
 static void print_json(const finding_list *found, size_t files, uint64_t tokens) {
     iron_json_writer j = json_begin('{');
 
-    iron_json_text(&j, "schema", "iron.lint/1");
-    iron_json_number(&j, "files", files);
-    iron_json_number(&j, "tokens", tokens);
+    JSON_PUT(&j, TEXT("schema", "iron.lint/1"), NUMBER("files", files), NUMBER("tokens", tokens));
     iron_json_open(&j, "findings", '[');
-    for (size_t k = 0; k < found->count; k++) {
-        const finding *f = &found->items[k];
-
-        iron_json_open(&j, NULL, '{');
-        iron_json_text(&j, "kind", f->kind);
-        iron_json_text(&j, "file", f->file);
-        json_number_or_null(&j, "position", f->position != IRON_COUNT_UNKNOWN, f->position);
-        json_number_or_null(&j, "count", f->count != IRON_COUNT_UNKNOWN, f->count);
-        iron_json_text(&j, "text", f->text);
-        iron_json_close(&j, '}');
-    }
+    for (const finding *f = found->items; f < found->items + found->count; f++)
+        JSON_PUT(&j, OBJECT(NULL, TEXT("kind", f->kind), TEXT("file", f->file),
+                            KNOWN("position", f->position), KNOWN("count", f->count),
+                            TEXT("text", f->text)));
     iron_json_close(&j, ']');
     json_end(&j, '}');
 }

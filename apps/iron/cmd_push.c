@@ -79,19 +79,11 @@ static void print_text(const iron_push_result *r, uint64_t tokens, double second
 static void print_json(const iron_push_result *r, const char *url, double seconds, double rate) {
     iron_json_writer j = json_begin('{');
 
-    iron_json_text(&j, "engine", r->engine);
-    iron_json_text(&j, "url", url);
-    iron_json_number(&j, "tokens", r->tokens);
-    iron_json_number(&j, "batches", r->batches);
-    iron_json_hex(&j, "xor", r->xor_total, 8);
-    json_decimal(&j, "sum", r->sum);
-    iron_json_hex(&j, "state", r->state, 16);
-    iron_json_text(&j, "seal", r->seal);
-    iron_json_number(&j, "resumed_at", r->resumed_at);
-    iron_json_number(&j, "pushed", r->pushed);
-    iron_json_number(&j, "retried", r->retried);
-    iron_json_real_format(&j, "seconds", "%.6f", seconds);
-    iron_json_real_format(&j, "gb_per_s", "%.6f", rate);
+    JSON_PUT(&j, TEXT("engine", r->engine), TEXT("url", url), NUMBER("tokens", r->tokens),
+             NUMBER("batches", r->batches), HEX("xor", r->xor_total, 8), DECIMAL("sum", r->sum),
+             HEX("state", r->state, 16), TEXT("seal", r->seal), NUMBER("resumed_at", r->resumed_at),
+             NUMBER("pushed", r->pushed), NUMBER("retried", r->retried),
+             REAL("seconds", "%.6f", seconds), REAL("gb_per_s", "%.6f", rate));
     json_end(&j, '}');
 }
 
@@ -150,14 +142,9 @@ static iron_status push_ledger(push_options *o, const char *path, iron_error *er
     if (status != IRON_OK || !o->wants_json)
         return status;
     j = json_begin('{');
-    iron_json_text(&j, "run", r.run);
-    iron_json_text(&j, "url", o->push.url);
-    iron_json_number(&j, "rank", r.rank);
-    iron_json_number(&j, "sent", r.sent);
-    iron_json_number(&j, "added", r.added);
-    iron_json_number(&j, "resumed_at", r.resumed_at);
-    iron_json_number(&j, "torn", r.torn);
-    iron_json_number(&j, "retried", r.retried);
+    JSON_PUT(&j, TEXT("run", r.run), TEXT("url", o->push.url), NUMBER("rank", r.rank),
+             NUMBER("sent", r.sent), NUMBER("added", r.added), NUMBER("resumed_at", r.resumed_at),
+             NUMBER("torn", r.torn), NUMBER("retried", r.retried));
     json_end(&j, '}');
     return IRON_OK;
 }

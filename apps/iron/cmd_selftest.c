@@ -62,14 +62,10 @@ static void report_check(void *context, iron_verdict verdict, const char *what, 
         keep_skip(t, what, text);
     if (verdict != IRON_VERDICT_FAILED)
         return;
-    if (t->wants_json) {
-        iron_json_open(&t->j, NULL, '{');
-        iron_json_text(&t->j, "check", what);
-        iron_json_text(&t->j, "difference", text);
-        iron_json_close(&t->j, '}');
-    } else {
+    if (t->wants_json)
+        JSON_PUT(&t->j, OBJECT(NULL, TEXT("check", what), TEXT("difference", text)));
+    else
         printf("WRONG %s: %s\n", what, text);
-    }
 }
 
 static bool is_same(const selftest *t, size_t a, size_t b) {
@@ -96,16 +92,11 @@ static void finish_json(selftest *t, const iron_selftest_result *result) {
 
     iron_json_close(j, ']');
     iron_json_open(j, "skips", '[');
-    for (size_t k = 0; k < t->skip_count; k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "check", t->skips[k].check);
-        iron_json_text(j, "reason", t->skips[k].reason);
-        iron_json_close(j, '}');
-    }
+    for (const skip *s = t->skips; s < t->skips + t->skip_count; s++)
+        JSON_PUT(j, OBJECT(NULL, TEXT("check", s->check), TEXT("reason", s->reason)));
     iron_json_close(j, ']');
-    iron_json_number(j, "passed", result->passed);
-    iron_json_number(j, "failed", result->failed);
-    iron_json_number(j, "skipped", result->skipped);
+    JSON_PUT(j, NUMBER("passed", result->passed), NUMBER("failed", result->failed),
+             NUMBER("skipped", result->skipped));
     json_end(j, '}');
 }
 

@@ -95,36 +95,24 @@ static void print_text(const finding *f) {
         print_line("problem", f->problem.text);
 }
 
-static void json_columns(iron_json_writer *j, const iron_sniff_report *r) {
-    iron_json_open(j, "columns", '[');
-    for (size_t k = 0; k < r->column_count; k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", r->columns[k].name);
-        iron_json_text(j, "type", r->columns[k].type);
-        iron_json_bool(j, "is_tokens", r->columns[k].is_chosen != 0);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
 static void print_json(iron_json_writer *j, const finding *f) {
     const iron_sniff_report *r = &f->report;
     bool is_good = f->status == IRON_OK, has_dtype = r->dtype != IRON_DTYPE_NONE;
 
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "file", f->file);
-    iron_json_text(j, "format", r->format[0] ? r->format : NULL);
-    iron_json_text(j, "dtype", has_dtype ? iron_dtype_name(r->dtype) : NULL);
-    iron_json_bool(j, "is_guess", r->is_guess != 0);
-    json_number_or_null(j, "bytes", r->bytes != IRON_COUNT_UNKNOWN, r->bytes);
-    json_number_or_null(j, "data_offset", is_good && r->data_offset != IRON_COUNT_UNKNOWN,
-                        r->data_offset);
-    json_number_or_null(j, "tokens", r->tokens != IRON_COUNT_UNKNOWN, r->tokens);
-    json_number_or_null(j, "documents", r->documents != IRON_COUNT_UNKNOWN, r->documents);
-    iron_json_text(j, "compression", r->compression[0] ? r->compression : NULL);
-    json_number_or_null(j, "rows", r->column_count > 0 && r->documents != IRON_COUNT_UNKNOWN,
-                        r->documents);
-    json_columns(j, r);
+    JSON_PUT(
+        j, TEXT("file", f->file), TEXT("format", r->format[0] ? r->format : NULL),
+        TEXT("dtype", has_dtype ? iron_dtype_name(r->dtype) : NULL), BOOL("is_guess", r->is_guess),
+        KNOWN("bytes", r->bytes),
+        NUMBER_IF(is_good && r->data_offset != IRON_COUNT_UNKNOWN, "data_offset", r->data_offset),
+        KNOWN("tokens", r->tokens), KNOWN("documents", r->documents),
+        TEXT("compression", r->compression[0] ? r->compression : NULL),
+        NUMBER_IF(r->column_count > 0 && r->documents != IRON_COUNT_UNKNOWN, "rows", r->documents));
+    iron_json_open(j, "columns", '[');
+    for (const iron_sniff_column *c = r->columns; c < r->columns + r->column_count; c++)
+        JSON_PUT(j, OBJECT(NULL, TEXT("name", c->name), TEXT("type", c->type),
+                           BOOL("is_tokens", c->is_chosen)));
+    iron_json_close(j, ']');
     iron_json_open(j, "reasons", '[');
     for (size_t k = 0; k < r->reason_count; k++)
         iron_json_text(j, NULL, r->reasons[k]);

@@ -59,18 +59,6 @@ static void print_text(const saved *s) {
         printf("seal       %s\n", r->seal);
 }
 
-static void put_header(iron_json_writer *j, const saved *s) {
-    iron_json_number(j, "nodes", s->config.nodes);
-    iron_json_number(j, "vocab", s->config.vocab);
-    iron_json_number(j, "batch", s->config.batch);
-    iron_json_text(j, "positions", positions_name(s->config.positions));
-    iron_json_open(j, "lattice", '[');
-    for (uint32_t k = 0; k < s->config.lattice_count; k++)
-        iron_json_number(j, NULL, s->config.lattice[k]);
-    iron_json_close(j, ']');
-    json_totals(j, &s->report);
-}
-
 static void put_floats(iron_json_writer *j, const char *name, const float *values, uint64_t count) {
     iron_json_open(j, name, '[');
     for (uint64_t k = 0; k < count; k++)
@@ -81,7 +69,14 @@ static void put_floats(iron_json_writer *j, const char *name, const float *value
 static void print_json(const saved *s) {
     iron_json_writer j = json_begin('{');
 
-    put_header(&j, s);
+    JSON_PUT(&j, NUMBER("nodes", s->config.nodes), NUMBER("vocab", s->config.vocab),
+             NUMBER("batch", s->config.batch),
+             TEXT("positions", positions_name(s->config.positions)));
+    iron_json_open(&j, "lattice", '[');
+    for (uint32_t k = 0; k < s->config.lattice_count; k++)
+        iron_json_number(&j, NULL, s->config.lattice[k]);
+    iron_json_close(&j, ']');
+    json_totals(&j, &s->report);
     iron_json_open(&j, "xor_accumulators", '[');
     for (uint64_t k = 0; k < s->config.nodes; k++)
         iron_json_number(&j, NULL, s->xors[k]);

@@ -5,8 +5,6 @@
  */
 #include "output.h"
 
-#include "options.h"
-
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,8 +75,10 @@ static char *read_tagged(char *line, size_t length, char seal[SEAL_ROOM]) {
 }
 
 /* Words of a comment end at blanks. In a value, blanks and % are written as %20, %25 and so on, and
- * an empty one is %00. */
+ * an empty one is %00. Without a value (NULL) nothing is printed. */
 static void print_value(const char *name, const char *value) {
+    if (!value)
+        return;
     printf(" --%s ", name);
     if (!*value)
         fputs("%00", stdout);
@@ -177,18 +177,15 @@ static void print_escaped(const char *name) {
 }
 
 void seal_name_print(const char *name) {
-    if (!needs_escape(name)) {
-        fputs(name, stdout);
-        return;
-    }
-    putchar('\\');
+    if (needs_escape(name))
+        putchar('\\');
     print_escaped(name);
 }
 
 static void print_line(sum_printer *printer, const char *seal, const char *name) {
-    bool is_escaped = needs_escape(name) && !printer->ends_with_zero;
+    bool is_escaped = !printer->ends_with_zero;
 
-    if (is_escaped)
+    if (is_escaped && needs_escape(name))
         putchar('\\');
     if (printer->is_tagged)
         fputs("IRON (", stdout);
@@ -216,12 +213,9 @@ void sum_print_options(const sum_printer *printer, const seal_line *o, const iro
         printf(" --sample %" PRIu64, cut->value);
     if (cut && cut->kind == IRON_BAG_CUT_EOS)
         printf(" --eos %" PRIu64, cut->value);
-    if (o->dtype)
-        print_value("dtype", o->dtype);
-    if (o->format)
-        print_value("format", o->format);
-    if (o->column)
-        print_value("column", o->column);
+    print_value("dtype", o->dtype);
+    print_value("format", o->format);
+    print_value("column", o->column);
     if (o->is_recursive)
         fputs(" --recursive", stdout);
     for (size_t k = 0; k < o->include.count; k++)
@@ -316,43 +310,27 @@ static iron_status print_json(iron_json_writer *j, const sum_result *result,
     iron_status status;
 
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "file", result->name);
-    iron_json_text(j, "seal", r->seal);
-    iron_json_number(j, "seal_version", r->seal_version);
-    iron_json_open(j, "words", '[');
-    for (size_t k = 0; k < 4; k++)
-        json_decimal(j, NULL, r->words[k]);
-    iron_json_close(j, ']');
-    iron_json_number(j, "tokens", r->tokens);
-    json_number_or_null(j, "min", r->tokens > 0, r->min);
-    json_number_or_null(j, "max", r->tokens > 0, r->max);
-    iron_json_number(j, "out_of_vocab", r->out_of_vocab);
-    if (r->out_of_vocab > 0) {
-        iron_json_open(j, "first_out_of_vocab", '{');
-        iron_json_number(j, "position", r->first_out_position);
-        iron_json_number(j, "value", r->first_out_value);
-        iron_json_close(j, '}');
-    } else {
-        iron_json_null(j, "first_out_of_vocab");
-    }
-    iron_json_number(j, "vocab", r->vocab);
-    if (bag->cut.kind != IRON_BAG_CUT_NONE) {
-        iron_json_text(j, "bag", bag->text);
-        iron_json_number(j, "samples", bag->bag.samples);
-        iron_json_text(j, "bag_cut", bag->cut_text);
-    }
+    JSON_PUT(j, TEXT("file", result->name), TEXT("seal", r->seal),
+             NUMBER("seal_version", r->seal_version),
+             ARRAY("words", DECIMAL(NULL, r->words[0]), DECIMAL(NULL, r->words[1]),
+                   DECIMAL(NULL, r->words[2]), DECIMAL(NULL, r->words[3])),
+             NUMBER("tokens", r->tokens), NUMBER_IF(r->tokens > 0, "min", r->min),
+             NUMBER_IF(r->tokens > 0, "max", r->max), NUMBER("out_of_vocab", r->out_of_vocab),
+             OBJECT_IF(r->out_of_vocab > 0, "first_out_of_vocab",
+                       NUMBER("position", r->first_out_position),
+                       NUMBER("value", r->first_out_value)),
+             NUMBER("vocab", r->vocab));
+    if (bag->cut.kind != IRON_BAG_CUT_NONE)
+        JSON_PUT(j, TEXT("bag", bag->text), NUMBER("samples", bag->bag.samples),
+                 TEXT("bag_cut", bag->cut_text));
     status = print_json_files(j, result, info->file_count, &bytes, err);
-    if (info->parts > 0) {
-        iron_json_number(j, "part", info->part);
-        iron_json_number(j, "parts", info->parts);
-        iron_json_number(j, "first", info->first);
-        iron_json_number(j, "stream_tokens", info->stream_tokens);
-    }
-    if (result->seconds > 0) {
-        iron_json_real_format(j, "seconds", "%.6f", result->seconds);
-        iron_json_real_format(j, "gb_per_s", "%.6f",
-                              (double)r->tokens * (double)bytes / result->seconds * 1e-9);
-    }
+    if (info->parts > 0)
+        JSON_PUT(j, NUMBER("part", info->part), NUMBER("parts", info->parts),
+                 NUMBER("first", info->first), NUMBER("stream_tokens", info->stream_tokens));
+    if (result->seconds > 0)
+        JSON_PUT(
+            j, REAL("seconds", "%.6f", result->seconds),
+            REAL("gb_per_s", "%.6f", (double)r->tokens * (double)bytes / result->seconds * 1e-9));
     if (result->ranks > 0)
         iron_json_number(j, "ranks", result->ranks);
     iron_json_close(j, '}');

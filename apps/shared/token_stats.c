@@ -211,51 +211,23 @@ static void put_places(iron_json_writer *j, const stat_result *f) {
         uint64_t offset;
         const char *file = reading_find_file(f->source, p->position, &offset);
 
-        iron_json_open(j, NULL, '{');
-        iron_json_number(j, "position", p->position);
-        iron_json_number(j, "value", p->value);
-        iron_json_text(j, "file", file);
-        json_number_or_null(j, "offset", file, offset);
-        iron_json_close(j, '}');
+        JSON_PUT(j, OBJECT(NULL, NUMBER("position", p->position), NUMBER("value", p->value),
+                           TEXT("file", file), NUMBER_IF(file, "offset", offset)));
     }
     iron_json_close(j, ']');
-}
-
-static void put_documents(iron_json_writer *j, const iron_stat_report *r) {
-    bool has_some = r->documents > 0;
-
-    iron_json_open(j, "documents", '{');
-    iron_json_number(j, "count", r->documents);
-    json_number_or_null(j, "min", has_some, r->document_min);
-    json_number_or_null(j, "max", has_some, r->document_max);
-    iron_json_real_format(j, "mean", "%.17g", has_some ? r->document_mean : NAN); /* null */
-    json_number_or_null(j, "median", has_some, r->document_median);
-    json_number_or_null(j, "p95", has_some, r->document_p95);
-    iron_json_number(j, "empty", r->empty_documents);
-    iron_json_bool(j, "last_open", r->is_last_open);
-    iron_json_close(j, '}');
 }
 
 static void put_histogram(iron_json_writer *j, const stat_result *f) {
     iron_json_open(j, "histogram", '{');
-    iron_json_number(j, "used", f->report.used_ids);
-    iron_json_number(j, "unused", f->report.unused_ids);
-    iron_json_real_format(j, "entropy_bits", "%.17g", f->report.entropy_bits);
+    JSON_PUT(j, NUMBER("used", f->report.used_ids), NUMBER("unused", f->report.unused_ids),
+             REAL("entropy_bits", "%.17g", f->report.entropy_bits));
     iron_json_open(j, "top", '[');
-    for (size_t k = 0; k < f->top_count; k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_number(j, "id", f->top[k].id);
-        iron_json_number(j, "count", f->top[k].count);
-        iron_json_close(j, '}');
-    }
+    for (size_t k = 0; k < f->top_count; k++)
+        JSON_PUT(j, OBJECT(NULL, NUMBER("id", f->top[k].id), NUMBER("count", f->top[k].count)));
     iron_json_close(j, ']');
     iron_json_open(j, "unused_ids", '[');
-    for (size_t k = 0; k < f->range_count; k++) {
-        iron_json_open(j, NULL, '[');
-        iron_json_number(j, NULL, f->ranges[k].first);
-        iron_json_number(j, NULL, f->ranges[k].last);
-        iron_json_close(j, ']');
-    }
+    for (size_t k = 0; k < f->range_count; k++)
+        JSON_PUT(j, ARRAY(NULL, NUMBER(NULL, f->ranges[k].first), NUMBER(NULL, f->ranges[k].last)));
     iron_json_close(j, ']');
     iron_json_close(j, '}');
 }
@@ -263,35 +235,29 @@ static void put_histogram(iron_json_writer *j, const stat_result *f) {
 static void print_json(const stat_result *f) {
     const iron_stat_report *r = &f->report;
     iron_json_writer j = json_begin('{');
+    bool has_documents = r->documents > 0;
+    char cut[IRON_BAG_CUT_TEXT];
 
-    iron_json_number(&j, "tokens", r->tokens);
-    json_number_or_null(&j, "min", r->tokens > 0, r->min);
-    json_number_or_null(&j, "max", r->tokens > 0, r->max);
-    iron_json_number(&j, "zeros", r->zeros);
-    iron_json_number(&j, "vocab", f->vocab);
-    iron_json_number(&j, "out_of_vocab", r->out_of_vocab);
+    JSON_PUT(&j, NUMBER("tokens", r->tokens), NUMBER_IF(r->tokens > 0, "min", r->min),
+             NUMBER_IF(r->tokens > 0, "max", r->max), NUMBER("zeros", r->zeros),
+             NUMBER("vocab", f->vocab), NUMBER("out_of_vocab", r->out_of_vocab));
     put_places(&j, f);
-    if (r->run_length == 0) {
-        iron_json_null(&j, "longest_run");
-    } else {
-        iron_json_open(&j, "longest_run", '{');
-        iron_json_number(&j, "length", r->run_length);
-        iron_json_number(&j, "position", r->run_position);
-        iron_json_number(&j, "value", r->run_value);
-        iron_json_close(&j, '}');
-    }
-    if (r->document_cut.kind != IRON_BAG_CUT_NONE) {
-        char cut[IRON_BAG_CUT_TEXT];
-
-        iron_bag_cut_format(&r->document_cut, cut);
-        iron_json_text(&j, "document_cut", cut);
-        put_documents(&j, r);
-    }
+    JSON_PUT(&j, OBJECT_IF(r->run_length > 0, "longest_run", NUMBER("length", r->run_length),
+                           NUMBER("position", r->run_position), NUMBER("value", r->run_value)));
+    iron_bag_cut_format(&r->document_cut, cut);
+    if (r->document_cut.kind != IRON_BAG_CUT_NONE)
+        JSON_PUT(&j, TEXT("document_cut", cut),
+                 OBJECT("documents", NUMBER("count", r->documents),
+                        NUMBER_IF(has_documents, "min", r->document_min),
+                        NUMBER_IF(has_documents, "max", r->document_max),
+                        REAL("mean", "%.17g", has_documents ? r->document_mean : NAN), /* null */
+                        NUMBER_IF(has_documents, "median", r->document_median),
+                        NUMBER_IF(has_documents, "p95", r->document_p95),
+                        NUMBER("empty", r->empty_documents), BOOL("last_open", r->is_last_open)));
     if (f->has_histogram)
         put_histogram(&j, f);
     json_files(&j, f->source);
-    iron_json_real_format(&j, "seconds", "%.6f", f->seconds);
-    iron_json_real_format(&j, "gb_per_s", "%.6f", f->gb_per_s);
+    JSON_PUT(&j, REAL("seconds", "%.6f", f->seconds), REAL("gb_per_s", "%.6f", f->gb_per_s));
     if (f->ranks > 0)
         iron_json_number(&j, "ranks", f->ranks);
     json_end(&j, '}');
@@ -320,22 +286,18 @@ iron_status stat_print(const stat_options *o, const iron_stat *stat, const iron_
     f->gb_per_s = seconds > 0 ? (double)r->tokens * (double)width / seconds * 1e-9 : 0;
     if (counts)
         find_ids(f, counts, ids, o->has_top ? o->top : TOP_DEFAULT);
-    if (o->wants_json) {
-        print_json(f);
-        goto done;
-    }
-    print_text(f);
-    if (r->out_of_vocab > 0)
-        fprintf(stderr,
-                "iron: warning: %" PRIu64 " of %" PRIu64
-                " tokens are not in the vocabulary of %" PRIu64 "; the first is %" PRIu32
-                " at position %" PRIu64 "\n",
-                r->out_of_vocab, r->tokens, f->vocab, r->places[0].value, r->places[0].position);
-done:
-    if (status == IRON_OK && o->reading.is_strict && r->out_of_vocab > 0) {
+    (o->wants_json ? print_json : print_text)(f);
+    if (r->out_of_vocab > 0 && !o->wants_json)
+        report_warning("iron",
+                       "%" PRIu64 " of %" PRIu64 " tokens are not in the vocabulary of %" PRIu64
+                       "; the first is %" PRIu32 " at position %" PRIu64,
+                       r->out_of_vocab, r->tokens, f->vocab, r->places[0].value,
+                       r->places[0].position);
+    if (o->reading.is_strict && r->out_of_vocab > 0) {
         err->text[0] = '\0';
         status = IRON_E_MISMATCH;
     }
+done:
     free(f);
     return status;
 }
