@@ -80,8 +80,7 @@ static iron_status append(sum_streams *s, char *name, const iron_source *source,
         free(name);
         return err->status;
     }
-    if (s->count == s->room)
-        s->list = list_grow(s->list, &s->room, sizeof *s->list);
+    s->list = list_grow(s->list, s->count, &s->room, sizeof *s->list);
     if (s->count == s->room) {
         free(name);
         return no_memory(err, s->count + 1);

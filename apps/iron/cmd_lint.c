@@ -100,8 +100,7 @@ add_finding(finding_list *list, const char *kind, const char *file, uint64_t pos
     va_end(arguments);
     for (char *at = f.text; at && *at; at++) /* a file name may have line breaks */
         *at = iscntrl((unsigned char)*at) ? '?' : *at;
-    if (list->count == list->capacity)
-        list->items = list_grow(list->items, &list->capacity, sizeof *list->items);
+    list->items = list_grow(list->items, list->count, &list->capacity, sizeof *list->items);
     if (!f.file || !f.text || list->count == list->capacity) {
         free(f.file);
         free(f.text);
@@ -123,8 +122,7 @@ static iron_status add_shard(shard_list *list, char *path, bool is_named, iron_e
     struct stat info;
     bool is_there = path && stat(path, &info) == 0;
 
-    if (path && list->count == list->capacity)
-        list->items = list_grow(list->items, &list->capacity, sizeof *list->items);
+    list->items = list_grow(list->items, list->count, &list->capacity, sizeof *list->items);
     if (!path || list->count == list->capacity) {
         free(path);
         return no_memory(err);
@@ -227,23 +225,17 @@ static uint32_t token_at(iron_dtype dtype, const void *tokens, size_t k) {
                 pairs += (uint64_t)((t[k - 1] == wanted) & (t[k] == wanted));                      \
     } while (0)
 
-static uint64_t count_pairs(iron_dtype dtype, const void *tokens, size_t count, uint32_t eos) {
+static uint64_t count_pairs(size_t width, const void *tokens, size_t count, uint32_t eos) {
     uint64_t pairs = 0;
 
-    switch (iron_dtype_bytes(dtype)) {
-    case 1:
+    if (width == 1)
         COUNT_PAIRS(uint8_t);
-        break;
-    case 2:
+    else if (width == 2)
         COUNT_PAIRS(uint16_t);
-        break;
-    case 4:
+    else if (width == 4)
         COUNT_PAIRS(uint32_t);
-        break;
-    default:
+    else
         COUNT_PAIRS(uint64_t);
-        break;
-    }
     return pairs;
 }
 
@@ -253,7 +245,7 @@ static void find_pairs(shard *s, const void *tokens, uint64_t position, size_t c
                        uint32_t eos) {
     uint32_t before = s->last;
     bool crosses = position > 0 && before == eos && token_at(s->dtype, tokens, 0) == eos;
-    uint64_t pairs = count_pairs(s->dtype, tokens, count, eos) + crosses;
+    uint64_t pairs = count_pairs(iron_dtype_bytes(s->dtype), tokens, count, eos) + crosses;
 
     if (pairs > 0 && s->empty_documents == 0) {
         size_t k = crosses ? 0 : 1;
@@ -298,20 +290,22 @@ static iron_status check_documents(const lint_options *o, shard *s, document_che
     }
 }
 
-/* Reads a file to its end. A failure with *is_value set is a token that cannot be one. */
+/* An error with this number is about a value that is no token; of columns, the readers say so. */
+#define BAD_VALUE EDOM
+
+/* Reads a file to its end. */
 static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iron_digest *digest,
-                               document_check *d, void *buffer, bool *is_value, iron_error *err) {
+                               document_check *d, void *buffer, iron_error *err) {
     const lint_options *o = run->options;
     size_t width = iron_dtype_bytes(s->dtype), count;
     uint64_t position = 0;
     iron_status status;
 
-    *is_value = false;
     while ((status = iron_source_read(source, buffer, PIECE_BYTES / width, &count, err)) ==
                IRON_OK &&
            count > 0) {
         status = iron_digest_update(digest, position, s->dtype, buffer, count, err);
-        *is_value = status == IRON_E_FORMAT;
+        err->native = status == IRON_E_FORMAT ? BAD_VALUE : err->native;
         IRON_TRY(status);
         if (d->list)
             IRON_TRY(check_documents(o, s, d, buffer, position, count, err));
@@ -326,36 +320,33 @@ static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iro
         progress_update(&run->bar, run->bytes_done, run->bytes);
         pthread_mutex_unlock(&run->mutex);
     }
-    if (status == IRON_OK && d->list) /* an empty file may have empty documents */
-        status = check_documents(o, s, d, buffer, position, 0, err);
-    s->digest = (iron_digest_result){.struct_size = sizeof s->digest};
-    return status == IRON_OK ? iron_digest_final(digest, &s->digest, err) : status;
+    IRON_TRY(status);
+    if (d->list) /* an empty file may have empty documents */
+        IRON_TRY(check_documents(o, s, d, buffer, position, 0, err));
+    s->digest.struct_size = sizeof s->digest;
+    return iron_digest_final(digest, &s->digest, err);
 }
 
 static iron_status read_shard(lint_run *run, shard *s, iron_source *source, void *buffer,
-                              bool *is_value, iron_error *err) {
+                              iron_error *err) {
     iron_digest_options options = {.struct_size = sizeof options,
                                    .threads = run->digest_threads,
                                    .vocab = run->options->has_vocab ? run->options->vocab
                                                                     : UINT64_C(1) << 32};
-    document_check *documents = calloc(1, sizeof *documents);
+    document_check documents = {0};
     iron_digest digest = {0};
     iron_status status;
 
-    if (!documents)
-        return no_memory(err);
-    *is_value = false;
     s->dtype = iron_source_dtype(source);
     snprintf(s->format, sizeof s->format, "%s", iron_source_file_format(source, 0));
-    status = iron_documents_open(source, 0, &documents->list, err);
-    s->has_index = documents->list != NULL;
+    status = iron_documents_open(source, 0, &documents.list, err);
+    s->has_index = documents.list != NULL;
     if (status == IRON_OK)
         status = iron_digest_init(&digest, &options, err);
     if (status == IRON_OK)
-        status = read_tokens(run, s, source, &digest, documents, buffer, is_value, err);
+        status = read_tokens(run, s, source, &digest, &documents, buffer, err);
     iron_digest_deinit(&digest);
-    iron_documents_close(documents->list);
-    free(documents);
+    iron_documents_close(documents.list);
     return status;
 }
 
@@ -373,9 +364,6 @@ static const char *damage_kind(const char *format) {
     return strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0 ? "index" : "header";
 }
 
-/* Whether an error is about a value that is no token; of columns, the readers say so. */
-static bool is_bad_value(const iron_error *why) { return why->native == EDOM; }
-
 /* What a file that its format's reader refused suffers from. */
 static const char *refusal_kind(const lint_options *o, const shard *s) {
     iron_sniff_report report = {.struct_size = sizeof report};
@@ -388,12 +376,6 @@ static const char *refusal_kind(const lint_options *o, const shard *s) {
         format = report.format;
     }
     return strcmp(format, "raw") == 0 ? "size" : damage_kind(format);
-}
-
-static void set_problem(shard *s, const char *kind, iron_status status, const iron_error *why) {
-    s->problem_kind = kind;
-    s->status = status;
-    s->problem = strdup(kind ? without_name(why->text, s->path) : why->text);
 }
 
 /* A table in a compressed file must be seekable: else its rows are known too late. */
@@ -429,7 +411,6 @@ static void *work(void *context) {
         iron_error err = {IRON_OK, 0, ""};
         iron_source *source = NULL;
         iron_status status;
-        bool is_value = false;
         shard *s;
 
         pthread_mutex_lock(&run->mutex);
@@ -445,20 +426,17 @@ static void *work(void *context) {
         pthread_mutex_unlock(&run->mutex);
         if (!s)
             break;
-        if (status == IRON_E_FORMAT) {
-            set_problem(s, is_bad_value(&err) ? "ids" : refusal_kind(run->options, s), status,
-                        &err);
-            continue;
-        }
         if (status == IRON_OK)
-            status = read_shard(run, s, source, buffer, &is_value, &err);
-        iron_source_close(source);
+            status = read_shard(run, s, source, buffer, &err);
         s->is_read = status == IRON_OK;
+        s->status = status;
         if (status == IRON_E_FORMAT)
-            set_problem(s, is_value || is_bad_value(&err) ? "ids" : damage_kind(s->format), status,
-                        &err);
-        else if (status != IRON_OK)
-            set_problem(s, NULL, status, &err);
+            s->problem_kind = err.native == BAD_VALUE ? "ids"
+                              : source                ? damage_kind(s->format)
+                                                      : refusal_kind(run->options, s);
+        if (status != IRON_OK)
+            s->problem = strdup(s->problem_kind ? without_name(err.text, s->path) : err.text);
+        iron_source_close(source);
     }
     free(buffer);
     return NULL;
@@ -470,15 +448,13 @@ static void read_all(lint_run *run) {
     iron_cpu_info cpu = {.struct_size = sizeof cpu};
     uint32_t wanted = run->options->reading.threads, started = 0, workers;
 
+    if (run->shards.count == 0)
+        return;
     if (wanted == 0)
         wanted = iron_cpu_describe(&cpu, NULL) == IRON_OK && cpu.threads > 0 ? cpu.threads : 1;
-    workers = wanted;
+    workers = wanted < WORKERS_MAX ? wanted : WORKERS_MAX;
     if (workers > run->shards.count)
         workers = (uint32_t)run->shards.count;
-    if (workers > WORKERS_MAX)
-        workers = WORKERS_MAX;
-    if (workers == 0)
-        return;
     run->digest_threads = wanted / workers;
     for (size_t k = 0; k < run->shards.count; k++)
         run->bytes += run->shards.items[k].bytes;
@@ -499,26 +475,6 @@ static const char *plural(uint64_t count, const char *one, const char *many) {
     return count == 1 ? one : many;
 }
 
-static void report_eos(const lint_options *o, const shard *s, finding_list *found) {
-    if (s->empty_documents > 0)
-        add_finding(found, "empty-document", s->path, s->first_empty, s->empty_documents,
-                    "%" PRIu64 " empty %s; the first is at position %" PRIu64, s->empty_documents,
-                    plural(s->empty_documents, "document", "documents"), s->first_empty);
-    if (!o->has_eos || s->digest.tokens == 0)
-        return;
-    if (s->open_documents > 0)
-        add_finding(found, "no-eos", s->path, s->first_open, s->open_documents,
-                    "%" PRIu64 " of %" PRIu64 " documents %s not end with token %" PRIu32
-                    " (--eos); the first of them ends at position %" PRIu64,
-                    s->open_documents, s->documents, plural(s->open_documents, "does", "do"),
-                    o->eos, s->first_open);
-    /* llm.c and others put the token before each document instead */
-    if (!s->has_index && s->last != o->eos && !s->begins_with_eos)
-        add_finding(found, "no-eos", s->path, s->digest.tokens - 1, 1,
-                    "ends with token %" PRIu32 ", not with %" PRIu32 " (--eos); is it cut?",
-                    s->last, o->eos);
-}
-
 static void report_shard(const lint_options *o, const shard *s, finding_list *found) {
     const iron_digest_result *r = &s->digest;
 
@@ -536,7 +492,21 @@ static void report_shard(const lint_options *o, const shard *s, finding_list *fo
                     "; the first is %" PRIu32 " at position %" PRIu64,
                     r->out_of_vocab, r->tokens, plural(r->out_of_vocab, "is", "are"), o->vocab,
                     r->first_out_value, r->first_out_position);
-    report_eos(o, s, found);
+    if (s->empty_documents > 0)
+        add_finding(found, "empty-document", s->path, s->first_empty, s->empty_documents,
+                    "%" PRIu64 " empty %s; the first is at position %" PRIu64, s->empty_documents,
+                    plural(s->empty_documents, "document", "documents"), s->first_empty);
+    if (s->open_documents > 0)
+        add_finding(found, "no-eos", s->path, s->first_open, s->open_documents,
+                    "%" PRIu64 " of %" PRIu64 " documents %s not end with token %" PRIu32
+                    " (--eos); the first of them ends at position %" PRIu64,
+                    s->open_documents, s->documents, plural(s->open_documents, "does", "do"),
+                    o->eos, s->first_open);
+    /* llm.c and others put the token before each document instead */
+    if (o->has_eos && r->tokens > 0 && !s->has_index && s->last != o->eos && !s->begins_with_eos)
+        add_finding(found, "no-eos", s->path, r->tokens - 1, 1,
+                    "ends with token %" PRIu32 ", not with %" PRIu32 " (--eos); is it cut?",
+                    s->last, o->eos);
 }
 
 /* Sidecars: a file without its index, and an index without its file. */
@@ -873,7 +843,8 @@ static void report_sizes(const name_group *g, finding_list *found) {
 /* One series of shards, sorted by number. */
 static void check_series(const name_group *g, finding_list *found) {
     const numbered_name *first = &g->names[0], *last = &g->names[g->count - 1];
-    uint64_t low = part_of(g, first), high = part_of(g, last), missing = 0, begin, end;
+    uint64_t low = part_of(g, first), high = part_of(g, last), missing = 0, begin = low, end = high;
+    uint64_t total = g->has_total ? first->numbers[g->total].value : 0;
 
     if (high >= NUMBER_LIMIT || (g->count == 1 && (first->file->is_named || !g->has_total)))
         return;
@@ -886,14 +857,9 @@ static void check_series(const name_group *g, finding_list *found) {
         else
             missing += part_of(g, n) - part_of(g, n - 1) - 1;
     }
-    begin = low;
-    end = high;
-    if (g->has_total && first->numbers[g->total].value > 0) { /* counted from 0 or from 1 */
-        uint64_t total = first->numbers[g->total].value;
-        bool is_from_1 = low > 0 && high == total;
-
-        begin = is_from_1;
-        end = is_from_1 ? total : total - 1;
+    if (total > 0) { /* counted from 0 or from 1 */
+        begin = low > 0 && high == total;
+        end = begin ? total : total - 1;
     }
     /* numbers without leading zeros may be dates or steps: then most are missing */
     if (!g->has_total && !is_padded(g) && missing > g->count)
@@ -912,8 +878,7 @@ static void check_series(const name_group *g, finding_list *found) {
     for (size_t k = 0; k < g->count; k++)
         if (part_of(g, &g->names[k]) > end)
             add_finding(found, "order", g->names[k].file->path, NO_PLACE,
-                        "its number is not among the %" PRIu64 " that its name announces",
-                        first->numbers[g->total].value);
+                        "its number is not among the %" PRIu64 " that its name announces", total);
     report_sizes(g, found);
 }
 
@@ -1014,7 +979,7 @@ static void print_json(const finding_list *found, size_t files, uint64_t tokens)
  * is then its status; wrong options (IRON_E_ARG) end the command. */
 static iron_status conclude(lint_run *run, finding_list *found, iron_error *err) {
     shard_list *list = &run->shards;
-    iron_status unread = IRON_OK, status;
+    iron_status unread = IRON_OK;
 
     for (size_t k = 0; k < list->count; k++) {
         shard *s = &list->items[k];
@@ -1031,9 +996,8 @@ static iron_status conclude(lint_run *run, finding_list *found, iron_error *err)
         unread = s->status;
         command_complain(err);
     }
-    if ((status = look_at_names(list, found, err)) != IRON_OK ||
-        (status = compare_shards(list, found, err)) != IRON_OK)
-        return status;
+    IRON_TRY(look_at_names(list, found, err));
+    IRON_TRY(compare_shards(list, found, err));
     if (found->is_incomplete)
         return no_memory(err);
     err->text[0] = '\0';

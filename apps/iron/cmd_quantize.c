@@ -60,8 +60,7 @@ static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
         printf("%.0f\n", point);
         return IRON_OK;
     }
-    if (q->count == q->capacity)
-        q->results = list_grow(q->results, &q->capacity, sizeof *q->results);
+    q->results = list_grow(q->results, q->count, &q->capacity, sizeof *q->results);
     if (q->count == q->capacity)
         return usage(err, "out of memory after %zu values; give fewer at a time", q->count);
     q->results[q->count].value = value;

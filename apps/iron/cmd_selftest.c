@@ -39,8 +39,7 @@ static const option selftest_table[] = {
 static void keep_skip(selftest *t, const char *check, const char *reason) {
     skip s = {strdup(check), strdup(reason)};
 
-    if (t->skip_count == t->skip_room)
-        t->skips = list_grow(t->skips, &t->skip_room, sizeof *t->skips);
+    t->skips = list_grow(t->skips, t->skip_count, &t->skip_room, sizeof *t->skips);
     if (s.check && s.reason && t->skip_count < t->skip_room) {
         t->skips[t->skip_count++] = s;
         return;

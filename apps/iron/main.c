@@ -105,11 +105,7 @@ static iron_status unknown_command(const char *name, iron_error *err) {
     suggest_start(&s, name);
     for (size_t k = 0; k < COUNT(commands); k++)
         suggest(&s, commands[k]->name);
-    if (s.best)
-        return usage(
-            err, "unknown command '%.60s'; did you mean iron %s? iron --help lists the commands",
-            name, s.best);
-    return usage(err, "unknown command '%.60s'; iron --help lists the commands", name);
+    return suggest_end(&s, "command", name, "iron ", "iron --help lists the commands", err);
 }
 
 static iron_status run(int argc, char **argv, iron_error *err) {

@@ -139,10 +139,14 @@ typedef struct suggestion {
 
 void suggest_start(suggestion *s, const char *word);
 void suggest(suggestion *s, const char *candidate);
+/* Refuses an unknown name: "unknown WHAT 'TEXT'; did you mean ...? LIST". `prefix` comes before
+ * the name that was found. */
+iron_status suggest_end(const suggestion *s, const char *what, const char *text, const char *prefix,
+                        const char *list, iron_error *err);
 
-/* Makes a list on the heap larger: returns it, at another address, and sets its new capacity.
- * Without memory both stay as they are. */
-void *list_grow(void *items, size_t *capacity, size_t item_bytes);
+/* Makes room in a list on the heap for one more than `count` items: returns the list, perhaps at
+ * another address, and sets its new capacity. Without memory both stay as they are. */
+void *list_grow(void *items, size_t count, size_t *capacity, size_t item_bytes);
 
 /* Returns what a call that failed has returned, as in the library. */
 #define IRON_TRY(expression)                                                                       \
