@@ -99,17 +99,9 @@ static void rewrite_help(int argc, char **argv) {
         argv[2] = flag;
 }
 
-static iron_status unknown_command(const char *name, iron_error *err) {
-    suggestion s;
-
-    suggest_start(&s, name);
-    for (size_t k = 0; k < COUNT(commands); k++)
-        suggest(&s, commands[k]->name);
-    return suggest_end(&s, "command", name, "iron ", "iron --help lists the commands", err);
-}
-
 static iron_status run(int argc, char **argv, iron_error *err) {
     const command *c;
+    suggestion s = {0};
 
     if (argc < 2)
         return usage(err, "no command; iron --help lists the commands");
@@ -123,9 +115,12 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     }
     if (strcmp(argv[1], "arena-contender") == 0) /* started by iron arena for --contender */
         exit(iron_arena_contender_main());
+    s.word = argv[1];
     c = command_find(commands, COUNT(commands), argv[1]);
+    for (size_t k = 0; !c && k < COUNT(commands); k++)
+        suggest(&s, commands[k]->name);
     if (!c)
-        return unknown_command(argv[1], err);
+        return suggest_end(&s, "command", argv[1], "iron ", "iron --help lists the commands", err);
     argc -= 2;
     argv += 2;
     if (c == &command_sum && sum_takes_check(&argc, argv))

@@ -182,16 +182,12 @@ static size_t word_distance(const char *a, const char *b) {
     return d[n][m];
 }
 
-void suggest_start(suggestion *s, const char *word) {
-    *s = (suggestion){.word = word, .distance = 1 + strlen(word) / 3};
-}
-
 void suggest(suggestion *s, const char *candidate) {
     size_t distance = strncmp(candidate, s->word, strlen(s->word)) == 0
                           ? 0 /* the beginning of a name */
                           : word_distance(s->word, candidate);
 
-    if (s->word[0] && distance < s->distance + !s->best) {
+    if (s->word[0] && distance < (s->best ? s->distance : 2 + strlen(s->word) / 3)) {
         s->best = candidate;
         s->distance = distance;
     }
@@ -207,23 +203,21 @@ iron_status suggest_end(const suggestion *s, const char *what, const char *text,
 
 static iron_status unknown_option(const option_group *groups, const char *text, iron_error *err) {
     char name[40];
-    suggestion s;
+    suggestion s = {.word = name};
 
     snprintf(name, sizeof name, "%s", text + strspn(text, "-"));
     name[strcspn(name, "=")] = '\0';
-    suggest_start(&s, name);
     for (const option_group *g = groups; g->options; g++)
         for (size_t k = 0; k < g->count && strlen(name) > 1; k++)
             suggest(&s, g->options[k].name);
     return suggest_end(&s, "option", text, "--", "--help lists the options", err);
 }
 
-static iron_status store_number(const option *o, const char *value, char *field, iron_error *err) {
+static iron_status store_number(const option *o, const char *what, const char *value, char *field,
+                                iron_error *err) {
     uint64_t widest = o->bytes == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, number;
     uint64_t max = o->max ? o->max : widest;
-    char what[64];
 
-    snprintf(what, sizeof what, "--%s", o->name);
     IRON_TRY(parse_number(what, value, &number, err));
     if (number < o->min && max == widest)
         return usage(err, "--%s is %" PRIu64 "; it must be at least %" PRIu64, o->name, number,
@@ -266,14 +260,14 @@ static iron_status store(const option *o, const char *value, char *field, iron_e
     text_list *list = (void *)field;
     char what[64], choices[128];
 
+    snprintf(what, sizeof what, "--%s", o->name);
     switch (o->kind) {
     case OPTION_FLAG:
         *(bool *)field = true;
         return IRON_OK;
     case OPTION_NUMBER:
-        return store_number(o, value, field, err);
+        return store_number(o, what, value, field, err);
     case OPTION_REAL:
-        snprintf(what, sizeof what, "--%s", o->name);
         return parse_real(what, value, (double *)(void *)field, err);
     case OPTION_LIST:
         if (list->count == LIST_ROOM)

@@ -130,14 +130,12 @@ bool has_word(const char *list, const char *word);
  * in the text are kept. */
 void print_wrapped(FILE *to, const char *text, size_t column, size_t indent, size_t width);
 
-/* Finds the name that a misspelt word was probably meant to be. */
+/* Finds the name that a misspelt word was probably meant to be; begins with .word alone. */
 typedef struct suggestion {
-    const char *word;
-    const char *best; /* NULL: nothing is similar */
-    size_t distance;
+    const char *word, *best; /* best: NULL if nothing is similar */
+    size_t distance;         /* of that */
 } suggestion;
 
-void suggest_start(suggestion *s, const char *word);
 void suggest(suggestion *s, const char *candidate);
 /* Refuses an unknown name: "unknown WHAT 'TEXT'; did you mean ...? LIST". `prefix` comes before
  * the name that was found. */
