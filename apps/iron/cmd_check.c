@@ -47,15 +47,14 @@ typedef struct check_tally {
 
 static void print_json(check_tally *t, const iron_check_file *file) {
     static const char *const names[] = {"ok", "failed", "missing", "error", "unchecked", "partly"};
-    iron_json_writer *j = &t->j;
 
     if (!t->has_begun)
-        *j = json_begin('[');
+        t->j = json_begin('[');
     t->has_begun = true;
-    JSON_PUT(j, OBJECT(NULL, TEXT("file", file->path), TEXT("status", names[file->state]),
-                       TEXT("reason", file->reason[0] ? file->reason : NULL),
-                       TEXT("expected", file->expected[0] ? file->expected : NULL),
-                       TEXT("found", file->found[0] ? file->found : NULL)));
+    JSON_PUT(&t->j, OBJECT(NULL, TEXT("file", file->path), TEXT("status", names[file->state]),
+                           TEXT("reason", file->reason[0] ? file->reason : NULL),
+                           TEXT("expected", file->expected[0] ? file->expected : NULL),
+                           TEXT("found", file->found[0] ? file->found : NULL)));
 }
 
 static void print_line(const iron_check_file *file) {
@@ -214,77 +213,38 @@ static iron_status use_options(const check_options *o, const seal_line *comment,
     return IRON_OK;
 }
 
-/* A section of a list: the lines up to a comment with options, or to the end. */
-typedef struct list_section {
-    off_t begin;
-    size_t first_line, line_count;
-} list_section;
-
-/* Finds the options of the section that begins at s->begin. They point into `line`. */
-static seal_line find_options(FILE *from, list_section *s, char line[LINE_ROOM]) {
-    seal_line read = {.name = NULL};
-    size_t length;
-    bool is_whole;
-
-    s->line_count = 0;
-    while (read_line(from, line, &length, &is_whole)) {
-        s->line_count++;
-        if (is_whole && seal_line_read(line, length, &read) == SEAL_LINE_OPTIONS)
-            return read;
-    }
-    return (seal_line){.name = NULL};
-}
-
-/* Checks the lines of a section; *good counts the proper ones. */
+/* Checks the lines of a section: those up to a comment with options, or to the end of the list.
+ * *good counts the proper ones, and *before all lines so far. */
 static iron_status check_section(const check_options *o, FILE *from, const char *list,
-                                 list_section *s, check_tally *tally, size_t *good,
+                                 size_t *before, check_tally *tally, size_t *good,
                                  iron_error *err) {
-    char comment[LINE_ROOM], line[LINE_ROOM];
-    seal_line read = find_options(from, s, comment);
+    char comment[LINE_ROOM], line[LINE_ROOM]; /* the options point into the comment */
+    seal_line_kind kind = SEAL_LINE_EMPTY;
+    seal_line read = {.name = NULL};
+    off_t begin = ftello(from);
     check_options options;
-    size_t length;
+    size_t length, count = 0;
     bool is_whole;
 
+    for (; kind != SEAL_LINE_OPTIONS && read_line(from, comment, &length, &is_whole); count++)
+        kind = is_whole ? seal_line_read(comment, length, &read) : SEAL_LINE_BAD;
+    if (kind != SEAL_LINE_OPTIONS)
+        read = (seal_line){.name = NULL};
     IRON_TRY(use_options(o, &read, list, &options, err));
-    if (fseeko(from, s->begin, SEEK_SET) != 0)
+    if (fseeko(from, begin, SEEK_SET) != 0)
         return usage(err, "cannot read %.120s: %s", list, strerror(errno));
-    for (size_t k = 0; k < s->line_count && read_line(from, line, &length, &is_whole); k++) {
-        seal_line_kind kind = seal_line_read(line, length, &read);
-
+    for (; count > 0 && read_line(from, line, &length, &is_whole); count--) {
+        ++*before;
+        kind = seal_line_read(line, length, &read);
         if (kind == SEAL_LINE_BAD || (kind == SEAL_LINE_GOOD && !is_whole)) {
             tally->bad_lines++;
             if (o->warns && !o->is_silent)
-                fprintf(stderr, "iron: %.120s: %zu: improperly formatted line\n", list,
-                        s->first_line + k);
+                fprintf(stderr, "iron: %.120s: %zu: improperly formatted line\n", list, *before);
         } else if (kind == SEAL_LINE_GOOD) {
             ++*good;
             check_line(&options, &read, tally);
         }
     }
-    return IRON_OK;
-}
-
-static iron_status check_lines(const check_options *o, FILE *from, const char *list,
-                               check_tally *tally, iron_error *err) {
-    list_section s = {.first_line = 1};
-    size_t good = 0;
-    int next;
-
-    while ((next = getc(from)) != EOF) {
-        ungetc(next, from);
-        s.begin = ftello(from);
-        IRON_TRY(check_section(o, from, list, &s, tally, &good, err));
-        s.first_line += s.line_count;
-    }
-    if (ferror(from))
-        return usage(err, "cannot read %.120s: %s", list, strerror(errno));
-    if (good == 0)
-        return usage(
-            err,
-            "%.120s has no line of the form <seal>  <file>, and is not a manifest (which must "
-            "be a regular file); give the output of iron sum, or a file that it wrote with "
-            "--manifest",
-            list);
     return IRON_OK;
 }
 
@@ -314,12 +274,26 @@ static FILE *open_list(const char *path, iron_error *err) {
 
 static iron_status check_list(const check_options *o, const char *path, check_tally *tally,
                               iron_error *err) {
+    const char *list = strcmp(path, "-") == 0 ? "standard input" : path;
     FILE *from = open_list(path, err);
-    iron_status status;
+    iron_status status = IRON_OK;
+    size_t good = 0, before = 0;
+    int next;
 
     if (!from)
         return err->status;
-    status = check_lines(o, from, strcmp(path, "-") == 0 ? "standard input" : path, tally, err);
+    while (status == IRON_OK && (next = getc(from)) != EOF) {
+        ungetc(next, from);
+        status = check_section(o, from, list, &before, tally, &good, err);
+    }
+    if (status == IRON_OK && ferror(from))
+        status = usage(err, "cannot read %.120s: %s", list, strerror(errno));
+    else if (status == IRON_OK && good == 0)
+        status = usage(err,
+                       "%.120s has no line of the form <seal>  <file>, and is not a manifest "
+                       "(which must be a regular file); give the output of iron sum, or a file "
+                       "that it wrote with --manifest",
+                       list);
     if (from != stdin)
         fclose(from);
     return status;
@@ -397,10 +371,17 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
 
 /* Checks each list or manifest. One that cannot be used does not keep the others from being
  * checked; the exit status is then 2. */
-static iron_status check_each(const check_options *o, const args *a, iron_error *err) {
+static iron_status run(void *options, args *a, iron_error *err) {
+    check_options *o = options;
     check_tally tally = {.options = o};
     iron_status result = IRON_OK;
     iron_error first = {IRON_OK, 0, ""};
+
+    IRON_TRY(command_default_input(
+        a, "no list; name lists or manifests, or give a list on standard input", err));
+    IRON_TRY(reading_check(&o->reading, err));
+    o->reading.is_for_raw = true;
+    o->reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
 
     for (size_t k = 0; k < a->value_count; k++) {
         const char *path = a->values[k];
@@ -426,17 +407,6 @@ static iron_status check_each(const check_options *o, const args *a, iron_error 
         return err->status;
     *err = first;
     return result;
-}
-
-static iron_status run(void *options, args *a, iron_error *err) {
-    check_options *o = options;
-
-    IRON_TRY(command_default_input(
-        a, "no list; name lists or manifests, or give a list on standard input", err));
-    IRON_TRY(reading_check(&o->reading, err));
-    o->reading.is_for_raw = true;
-    o->reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
-    return check_each(o, a, err);
 }
 
 const command command_check = {

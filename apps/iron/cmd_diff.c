@@ -41,21 +41,15 @@ typedef struct diff_input {
     iron_source *source;     /* or NULL */
 } diff_input;
 
-/* Paths of the files of a manifest. */
-typedef struct file_names {
-    char **paths;
-    size_t count, room;
-} file_names;
-
 /* Lists the paths of all files in some place: beside the first `length` bytes of the manifest's
  * path, and without the first `skip` bytes of their names, which all have in common. False if one
  * does not exist or is not a regular file, or if memory is short. *format is NULL if they have
  * several, which are then detected. */
-static bool name_files(const diff_input *input, size_t length, size_t skip, file_names *n,
-                       const char **format) {
+static bool name_files(const diff_input *input, size_t length, size_t skip, char **paths,
+                       size_t count, const char **format) {
     iron_manifest_file first = {.struct_size = sizeof first}, file = first;
 
-    for (size_t k = 0; k < n->room; k++) {
+    for (size_t k = 0; k < count; k++) {
         bool is_remote;
         struct stat info;
         char *name;
@@ -70,42 +64,41 @@ static bool name_files(const diff_input *input, size_t length, size_t skip, file
         if (asprintf(&name, "%.*s%s", is_remote || (file.path[0] == '/' && !skip) ? 0 : (int)length,
                      input->path, file.path + (is_remote ? 0 : skip)) < 0)
             return false;
-        n->paths[n->count++] = name;
+        paths[k] = name;
         if (!is_remote &&
             (strcmp(name, "-") == 0 || stat(name, &info) != 0 || !S_ISREG(info.st_mode)))
             return false;
     }
-    return n->room > 0;
+    return count > 0;
 }
 
 /* Opens the files in some place. They replace those opened before if they have the length that the
  * manifest says. */
 static void try_place(diff_input *input, const iron_manifest_info *info, size_t length,
                       size_t skip) {
-    file_names names = {.paths = calloc(info->file_count + 1, sizeof(char *)),
-                        .room = info->file_count};
+    size_t count = info->file_count;
+    char **paths = calloc(count + 1, sizeof *paths);
     iron_manifest_file first = {.struct_size = sizeof first};
     iron_source_options o = {.struct_size = sizeof o};
-    iron_source *source = NULL;
+    iron_source *source = NULL, *other;
 
-    if (names.paths && name_files(input, length, skip, &names, &o.format) &&
+    if (paths && name_files(input, length, skip, paths, count, &o.format) &&
         iron_manifest_file_at(input->manifest, 0, &first, NULL) == IRON_OK) {
         o.dtype = first.dtype;
         o.column = first.column;
-        o.paths = (const char *const *)names.paths;
-        o.path_count = names.count;
-        if (iron_source_open(&o, &source, NULL) != IRON_OK)
-            source = NULL;
+        o.paths = (const char *const *)paths;
+        o.path_count = count;
+        (void)iron_source_open(&o, &source, NULL); /* NULL if it fails */
     }
-    for (size_t k = 0; k < names.count; k++)
-        free(names.paths[k]);
-    free(names.paths);
+    for (size_t k = 0; paths && k < count; k++)
+        free(paths[k]);
+    free(paths);
+    other = source;
     if (source && (!input->source || iron_source_tokens(source) == info->tokens)) {
-        iron_source_close(input->source);
+        other = input->source;
         input->source = source;
-    } else {
-        iron_source_close(source);
     }
+    iron_source_close(other);
 }
 
 /* The files are searched for under their names, then beside the manifest, as iron check does: there
@@ -130,11 +123,6 @@ static iron_status open_manifest(diff_input *input, iron_error *err) {
     return IRON_OK;
 }
 
-static void close_input(diff_input *input) {
-    iron_source_close(input->source);
-    iron_manifest_destroy(input->manifest);
-}
-
 /* The file that contains a position, and the index of the token in that file; NULL: unknown. */
 static const char *find_place(const diff_input *input, uint64_t position, uint64_t *token) {
     iron_manifest_file file = {.struct_size = sizeof file};
@@ -157,44 +145,6 @@ static const char *kind_name(iron_diff_kind kind) {
     return kind < COUNT(names) ? names[kind] : "unknown";
 }
 
-static void print_value(const iron_diff_report *r, int side) {
-    if (r->has_value[side])
-        printf("%" PRIu32, r->value[side]);
-    else
-        fputs(r->first < r->tokens[side] ? "unknown" : "the end", stdout);
-}
-
-static void print_first(const iron_diff_report *r) {
-    if (r->first_end - r->first > 1) {
-        printf("first difference in positions %" PRIu64 " to %" PRIu64
-               ": the exact position is not in the manifests\n",
-               r->first, r->first_end - 1);
-        return;
-    }
-    printf("first difference at position %" PRIu64 ": ", r->first);
-    print_value(r, 0);
-    fputs(" | ", stdout);
-    print_value(r, 1);
-    putchar('\n');
-}
-
-static void print_places(const iron_diff_report *r, const diff_input inputs[2]) {
-    for (int side = 0; side < 2; side++) {
-        uint64_t token = 0;
-        const char *file =
-            r->first < r->tokens[side] ? find_place(&inputs[side], r->first, &token) : NULL;
-
-        printf("  %s ", side ? "B" : "A");
-        if (file)
-            printf("%s, %stoken %" PRIu64 "\n", file, r->first_end - r->first > 1 ? "from " : "",
-                   token);
-        else if (r->first < r->tokens[side])
-            printf("%s\n", inputs[side].path);
-        else
-            printf("%s has ended: %" PRIu64 " tokens\n", inputs[side].path, r->tokens[side]);
-    }
-}
-
 static void print_ranges(const iron_diff *d, const iron_diff_report *r) {
     uint64_t first, end;
 
@@ -208,6 +158,8 @@ static void print_ranges(const iron_diff *d, const iron_diff_report *r) {
 }
 
 static void print_text(const iron_diff *d, const iron_diff_report *r, const diff_input inputs[2]) {
+    bool is_exact = r->first_end - r->first <= 1;
+
     if (r->kind == IRON_DIFF_EQUAL) {
         iron_digest_result result = {.struct_size = sizeof result};
         const iron_manifest *m = inputs[0].manifest ? inputs[0].manifest : inputs[1].manifest;
@@ -218,8 +170,32 @@ static void print_text(const iron_diff *d, const iron_diff_report *r, const diff
         putchar('\n');
         return;
     }
-    print_first(r);
-    print_places(r, inputs);
+    if (!is_exact)
+        printf("first difference in positions %" PRIu64 " to %" PRIu64
+               ": the exact position is not in the manifests\n",
+               r->first, r->first_end - 1);
+    else
+        printf("first difference at position %" PRIu64 ": ", r->first);
+    for (int side = 0; side < 2 && is_exact; side++) {
+        if (r->has_value[side])
+            printf("%" PRIu32, r->value[side]);
+        else
+            fputs(r->first < r->tokens[side] ? "unknown" : "the end", stdout);
+        fputs(side ? "\n" : " | ", stdout);
+    }
+    for (int side = 0; side < 2; side++) {
+        uint64_t token = 0;
+        const char *file =
+            r->first < r->tokens[side] ? find_place(&inputs[side], r->first, &token) : NULL;
+
+        printf("  %s ", side ? "B" : "A");
+        if (file)
+            printf("%s, %stoken %" PRIu64 "\n", file, is_exact ? "" : "from ", token);
+        else if (r->first < r->tokens[side])
+            printf("%s\n", inputs[side].path);
+        else
+            printf("%s has ended: %" PRIu64 " tokens\n", inputs[side].path, r->tokens[side]);
+    }
     if (r->chunks > 1 && (r->kind == IRON_DIFF_CHANGED || r->edits == IRON_COUNT_UNKNOWN))
         print_ranges(d, r); /* after other edits nearly all chunks differ */
     printf("%s: %s\n", kind_name(r->kind), r->text);
@@ -270,18 +246,6 @@ static iron_status side_reading(const reading *given, int side, char name[DTYPE_
         out->dtype_name = name;
     }
     return reading_check(out, err);
-}
-
-static iron_status check(const diff_options *o, const args *a, iron_error *err) {
-    if (a->value_count != 2)
-        return usage(err, "diff takes two streams, but %zu are given; see iron diff --help",
-                     a->value_count);
-    if (strcmp(a->values[0], "-") == 0 && strcmp(a->values[1], "-") == 0)
-        return usage(err, "standard input (-) can be one of the two streams, not both");
-    IRON_TRY(reading_cpu_backend(&o->reading, "streams are compared", err));
-    if (o->has_chunk && o->chunk == 0)
-        return usage(err, "--chunk is 0; it must be a multiple of 4, at least 1024");
-    return IRON_OK;
 }
 
 /* Standard input that is a file, from its beginning on, can be read at any position. */
@@ -343,15 +307,13 @@ static iron_status compare(const diff_options *o, const diff_input inputs[2], ir
     progress_clear(&p);
     if (status == IRON_OK)
         status = iron_diff_describe(d, &r, err);
-    if (status == IRON_OK) {
-        if (o->wants_json)
-            print_json(d, &r);
-        else
-            print_text(d, &r, inputs);
-        if (r.kind != IRON_DIFF_EQUAL) {
-            status = IRON_E_MISMATCH;
-            err->text[0] = '\0';
-        }
+    if (status == IRON_OK && o->wants_json)
+        print_json(d, &r);
+    else if (status == IRON_OK)
+        print_text(d, &r, inputs);
+    if (status == IRON_OK && r.kind != IRON_DIFF_EQUAL) {
+        status = IRON_E_MISMATCH;
+        err->text[0] = '\0';
     }
     iron_diff_destroy(d);
     return status;
@@ -363,15 +325,22 @@ static iron_status run(void *options, args *a, iron_error *err) {
     iron_status status;
 
     o->bag.wants_bag = o->bag.has_sample || o->bag.has_eos;
-    status = check(o, a, err);
-    if (status == IRON_OK)
-        status = bag_check(&o->bag, err);
-    if (status == IRON_OK)
-        status = open_inputs(o, a, inputs, err);
+    if (a->value_count != 2)
+        return usage(err, "diff takes two streams, but %zu are given; see iron diff --help",
+                     a->value_count);
+    if (strcmp(a->values[0], "-") == 0 && strcmp(a->values[1], "-") == 0)
+        return usage(err, "standard input (-) can be one of the two streams, not both");
+    IRON_TRY(reading_cpu_backend(&o->reading, "streams are compared", err));
+    if (o->has_chunk && o->chunk == 0)
+        return usage(err, "--chunk is 0; it must be a multiple of 4, at least 1024");
+    IRON_TRY(bag_check(&o->bag, err));
+    status = open_inputs(o, a, inputs, err);
     if (status == IRON_OK)
         status = compare(o, inputs, err);
-    close_input(&inputs[0]);
-    close_input(&inputs[1]);
+    for (int side = 0; side < 2; side++) {
+        iron_source_close(inputs[side].source);
+        iron_manifest_destroy(inputs[side].manifest);
+    }
     return status;
 }
 
