@@ -118,11 +118,9 @@ static iron_status run(void *options, args *a, iron_error *err) {
         status = refuse_checkpoint("--resume", o->resume, fed, total, err);
         goto done;
     }
-    if (o->state && (status = iron_state_path_check(o->state, err)) != IRON_OK)
-        goto done;
-    if ((status = feed_source_open(o, a, &source, err)) != IRON_OK)
-        goto done;
-    if ((status = iron_engine_report(engine, &before, err)) != IRON_OK)
+    if ((o->state && (status = iron_state_path_check(o->state, err)) != IRON_OK) ||
+        (status = feed_source_open(o, a, &source, err)) != IRON_OK ||
+        (status = iron_engine_report(engine, &before, err)) != IRON_OK)
         goto done;
     if (o->has_vocab)
         iron_engine_count_out_of_vocab(engine);
@@ -148,9 +146,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
                                          progress_update, &p, err);
     else
         status = iron_engine_feed_source(engine, source, progress_update, &p, err);
-    if (status == IRON_OK)
-        status = iron_engine_end_batch(engine, err);
-    if (status == IRON_OK)
+    if (status == IRON_OK && (status = iron_engine_end_batch(engine, err)) == IRON_OK)
         status = iron_engine_report(engine, &result.report, err);
     result.seconds = seconds_now() - started;
     progress_clear(&p);

@@ -26,17 +26,6 @@ static const option gen_table[] = {
            .letter = 'o', .standard = "-"),
 };
 
-/* Packs tokens to 16 bits in place. */
-static void narrow(uint32_t *tokens, size_t count) {
-    unsigned char *to = (unsigned char *)tokens;
-
-    for (size_t k = 0; k < count; k++) {
-        uint16_t token = (uint16_t)tokens[k];
-
-        memcpy(to + 2 * k, &token, sizeof token);
-    }
-}
-
 static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_output *output,
                                 iron_error *err) {
     static uint32_t tokens[CHUNK_TOKENS];
@@ -48,8 +37,11 @@ static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_out
         size_t some = left < CHUNK_TOKENS ? (size_t)left : CHUNK_TOKENS;
 
         status = iron_generate(o->seed, o->limit, done, tokens, some, err);
-        if (dtype == IRON_DTYPE_U16)
-            narrow(tokens, some);
+        for (size_t k = 0; dtype == IRON_DTYPE_U16 && k < some; k++) { /* packs them in place */
+            uint16_t token = (uint16_t)tokens[k];
+
+            memcpy((char *)tokens + 2 * k, &token, sizeof token);
+        }
         if (status == IRON_OK)
             status = iron_output_write(output, tokens, some * iron_dtype_bytes(dtype), err);
         done += some;

@@ -18,23 +18,6 @@ static const option merge_table[] = {
            "print one JSON document, like iron sum"),
 };
 
-static iron_status read_parts(const args *a, iron_manifest **parts, iron_error *err) {
-    iron_status status = IRON_OK;
-
-    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
-        const char *path = a->values[k];
-        struct stat info;
-
-        /* a token file, for example; a pipe cannot be checked in advance */
-        if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && !iron_manifest_is_one(path))
-            return usage(err,
-                         "%.120s is not a part of a stream; name files that iron sum --part wrote",
-                         path);
-        status = iron_manifest_read(path, &parts[k], err);
-    }
-    return status;
-}
-
 /* The names of the files in a manifest, joined by blanks; free() it. */
 static char *name_files(const iron_manifest *m, iron_error *err) {
     iron_manifest_info info = {.struct_size = sizeof info};
@@ -78,10 +61,22 @@ static iron_status run(void *options, args *a, iron_error *err) {
     parts = calloc(a->value_count, sizeof(void *));
     if (!parts)
         return usage(err, "out of memory for %zu parts", a->value_count);
-    if ((status = read_parts(a, parts, err)) != IRON_OK ||
-        (status = iron_manifest_merge(parts, a->value_count, &whole, err)) != IRON_OK)
-        goto done;
-    if (o->output && (status = iron_manifest_write(whole, o->output, err)) != IRON_OK)
+    for (size_t k = 0; k < a->value_count; k++) {
+        const char *path = a->values[k];
+        struct stat info;
+
+        /* a token file, for example; a pipe cannot be checked in advance */
+        if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && !iron_manifest_is_one(path))
+            status = usage(
+                err, "%.120s is not a part of a stream; name files that iron sum --part wrote",
+                path);
+        else
+            status = iron_manifest_read(path, &parts[k], err);
+        if (status != IRON_OK)
+            goto done;
+    }
+    if ((status = iron_manifest_merge(parts, a->value_count, &whole, err)) != IRON_OK ||
+        (o->output && (status = iron_manifest_write(whole, o->output, err)) != IRON_OK))
         goto done;
     name = name_files(whole, err);
     status = err->status;

@@ -83,22 +83,6 @@ static void next_word(char word[WORD_ROOM], size_t *length) {
         word[*length] = '\0';
 }
 
-static iron_status take_stdin(quantizer *q, iron_error *err) {
-    char word[WORD_ROOM];
-    iron_status status = IRON_OK;
-    size_t length;
-
-    for (next_word(word, &length); length > 0 && status == IRON_OK; next_word(word, &length)) {
-        if (length == WORD_ROOM || strlen(word) != length)
-            return usage(err, "value '%.40s...' is not a number; give decimals separated by blanks",
-                         word);
-        status = take_value(q, word, err);
-    }
-    if (status == IRON_OK && ferror(stdin))
-        return usage(err, "cannot read standard input: %s", strerror(errno));
-    return status;
-}
-
 static void print_json(const quantizer *q) {
     iron_json_writer j = json_begin('{');
 
@@ -120,6 +104,8 @@ static iron_status run(void *options, args *a, iron_error *err) {
     uint32_t points[LATTICE_ROOM], count = 0;
     iron_lattice *lattice = NULL;
     double value, point;
+    char word[WORD_ROOM];
+    size_t length;
     iron_status status = IRON_OK;
 
     if (a->value_count == 0)
@@ -131,7 +117,15 @@ static iron_status run(void *options, args *a, iron_error *err) {
     q.is_xor = strcmp(o->kind, "xor") == 0;
     q.wants_json = o->wants_json;
     if (a->value_count == 1 && strcmp(a->values[0], "-") == 0) {
-        status = take_stdin(&q, err);
+        for (next_word(word, &length); length > 0 && status == IRON_OK; next_word(word, &length))
+            status = length < WORD_ROOM && strlen(word) == length
+                         ? take_value(&q, word, err)
+                         : usage(err,
+                                 "value '%.40s...' is not a number; give decimals separated by "
+                                 "blanks",
+                                 word);
+        if (status == IRON_OK && ferror(stdin))
+            status = usage(err, "cannot read standard input: %s", strerror(errno));
     } else { /* all arguments are checked before the first line is printed */
         for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
             status = quantize_one(&q, a->values[k], &value, &point, err);

@@ -67,36 +67,27 @@ static void report_check(void *context, iron_verdict verdict, const char *what, 
         printf("WRONG %s: %s\n", what, text);
 }
 
-static bool is_same(const selftest *t, size_t a, size_t b) {
-    return strcmp(t->skips[a].reason, t->skips[b].reason) == 0;
-}
+static bool is_same(const skip *a, const skip *b) { return strcmp(a->reason, b->reason) == 0; }
 
-/* Prints a reason with its first check, unless it has been printed before. */
-static void print_reason(const selftest *t, size_t index) {
-    size_t others = 0;
+/* Prints each reason with its first check. */
+static void print_reasons(const selftest *t) {
+    const skip *end = t->skips + t->skip_count;
 
-    for (size_t k = 0; k < index; k++)
-        if (is_same(t, k, index))
-            return;
-    for (size_t k = index + 1; k < t->skip_count; k++)
-        others += is_same(t, k, index);
-    printf("skipped %s", t->skips[index].check);
-    if (others > 0)
-        printf(" and %zu more", others);
-    printf(": %s\n", t->skips[index].reason);
-}
+    for (const skip *s = t->skips; s < end; s++) {
+        const skip *first = t->skips;
+        size_t others = 0;
 
-static void finish_json(selftest *t, const iron_selftest_result *result) {
-    iron_json_writer *j = &t->j;
-
-    iron_json_close(j, ']');
-    iron_json_open(j, "skips", '[');
-    for (const skip *s = t->skips; s < t->skips + t->skip_count; s++)
-        JSON_PUT(j, OBJECT(NULL, TEXT("check", s->check), TEXT("reason", s->reason)));
-    iron_json_close(j, ']');
-    JSON_PUT(j, NUMBER("passed", result->passed), NUMBER("failed", result->failed),
-             NUMBER("skipped", result->skipped));
-    json_end(j, '}');
+        while (!is_same(first, s))
+            first++;
+        for (const skip *other = s + 1; other < end; other++)
+            others += is_same(other, s);
+        if (first != s) /* it has been printed */
+            continue;
+        printf("skipped %s", s->check);
+        if (others > 0)
+            printf(" and %zu more", others);
+        printf(": %s\n", s->reason);
+    }
 }
 
 static iron_status run(void *options, args *a, iron_error *err) {
@@ -116,13 +107,20 @@ static iron_status run(void *options, args *a, iron_error *err) {
     wanted.only = t->only;
     status = iron_selftest(&wanted, &result, err);
     progress_clear(&t->p);
-    for (size_t k = 0; !t->wants_json && k < t->skip_count; k++)
-        print_reason(t, k);
-    if (t->wants_json)
-        finish_json(t, &result);
-    else
+    if (t->wants_json) {
+        iron_json_close(&t->j, ']');
+        iron_json_open(&t->j, "skips", '[');
+        for (const skip *s = t->skips; s < t->skips + t->skip_count; s++)
+            JSON_PUT(&t->j, OBJECT(NULL, TEXT("check", s->check), TEXT("reason", s->reason)));
+        iron_json_close(&t->j, ']');
+        JSON_PUT(&t->j, NUMBER("passed", result.passed), NUMBER("failed", result.failed),
+                 NUMBER("skipped", result.skipped));
+        json_end(&t->j, '}');
+    } else {
+        print_reasons(t);
         printf("%" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64 " skipped\n", result.passed,
                result.failed, result.skipped);
+    }
     for (size_t k = 0; k < t->skip_count; k++) {
         free(t->skips[k].check);
         free(t->skips[k].reason);

@@ -96,23 +96,8 @@ static const option limit_table[] = {
 
 #if IRON_WITH_SERVER
 
-/* Blocks the signals that stop the server or make it reload, except those that were ignored at
- * start. */
-static void block_signals(sigset_t *blocked) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-
-    sigemptyset(blocked);
-    for (size_t k = 0; k < COUNT(signals); k++) {
-        struct sigaction now;
-
-        if (sigaction(signals[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(blocked, signals[k]);
-    }
-    pthread_sigmask(SIG_BLOCK, blocked, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a closed log pipe must not end the server */
-}
-
 static iron_status serve(const serve_options *o, iron_error *err) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     iron_server_options options = o->server;
     iron_service service;
     iron_server *server = NULL;
@@ -126,7 +111,16 @@ static iron_status serve(const serve_options *o, iron_error *err) {
 #endif
     IRON_TRY(iron_service_take(&service, err));
     options.service = &service;
-    block_signals(&blocked);
+    /* those that stop the server or make it reload, but not if they were ignored at start */
+    sigemptyset(&blocked);
+    for (size_t k = 0; k < COUNT(signals); k++) {
+        struct sigaction now;
+
+        if (sigaction(signals[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&blocked, signals[k]);
+    }
+    pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a closed log pipe must not end the server */
     status = iron_server_start(&options, &server, err);
     if (status == IRON_OK) {
         while (sigwait(&blocked, &got) == 0 && got == SIGHUP)
@@ -139,18 +133,15 @@ static iron_status serve(const serve_options *o, iron_error *err) {
 }
 
 static iron_status backup(const args *a, iron_error *err) {
-    iron_status status = iron_server_backup(a->values[1], a->values[2], err);
-
-    if (status == IRON_OK)
-        printf("%s is a backup of %s\n", a->values[2], a->values[1]);
-    return status;
+    IRON_TRY(iron_server_backup(a->values[1], a->values[2], err));
+    printf("%s is a backup of %s\n", a->values[2], a->values[1]);
+    return IRON_OK;
 }
 
 static iron_status verify(const args *a, iron_error *err) {
     iron_server_verified found;
-    iron_status status = iron_server_verify(a->values[1], &found, err);
 
-    IRON_TRY(status);
+    IRON_TRY(iron_server_verify(a->values[1], &found, err));
     printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches", a->values[1],
            found.engines, found.feeds, found.batches);
     if (found.runs > 0)

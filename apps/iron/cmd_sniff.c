@@ -49,11 +49,24 @@ static void print_line(const char *what, const char *text) {
     putchar('\n');
 }
 
-/* The first columns, and the one with the tokens wherever it is. */
-static void print_columns(const iron_sniff_report *r) {
-    const char *what = "columns";
+/* Of the columns, the first ones, and the one with the tokens wherever it is. */
+static void print_text(const finding *f) {
+    const iron_sniff_report *r = &f->report;
+    const char *doubt = r->is_guess ? " (a guess)" : "", *what = "columns";
     size_t hidden = 0;
 
+    print_line("file", f->file);
+    if (r->format[0])
+        printf("%-10s%s%s%s\n", "format", r->format, r->compression[0] ? ", compressed with " : "",
+               r->compression);
+    if (r->dtype != IRON_DTYPE_NONE)
+        printf("%-10s%s%s\n", "dtype", iron_dtype_name(r->dtype), doubt);
+    print_count("bytes", r->bytes);
+    if (r->dtype != IRON_DTYPE_NONE && r->column_count == 0 && f->status == IRON_OK)
+        printf("%-10sfrom byte %" PRIu64 "\n", "data", r->data_offset);
+    if (r->tokens != IRON_COUNT_UNKNOWN)
+        printf("%-10s%" PRIu64 "%s\n", "tokens", r->tokens, doubt);
+    print_count(r->column_count ? "rows" : "documents", r->documents);
     for (size_t k = 0; k < r->column_count; k++) {
         const iron_sniff_column *c = &r->columns[k];
 
@@ -70,25 +83,6 @@ static void print_columns(const iron_sniff_report *r) {
     }
     if (hidden > 0)
         printf("%-10sand %zu more; --json lists all\n", "", hidden);
-}
-
-static void print_text(const finding *f) {
-    const iron_sniff_report *r = &f->report;
-    const char *doubt = r->is_guess ? " (a guess)" : "";
-
-    print_line("file", f->file);
-    if (r->format[0])
-        printf("%-10s%s%s%s\n", "format", r->format, r->compression[0] ? ", compressed with " : "",
-               r->compression);
-    if (r->dtype != IRON_DTYPE_NONE)
-        printf("%-10s%s%s\n", "dtype", iron_dtype_name(r->dtype), doubt);
-    print_count("bytes", r->bytes);
-    if (r->dtype != IRON_DTYPE_NONE && r->column_count == 0 && f->status == IRON_OK)
-        printf("%-10sfrom byte %" PRIu64 "\n", "data", r->data_offset);
-    if (r->tokens != IRON_COUNT_UNKNOWN)
-        printf("%-10s%" PRIu64 "%s\n", "tokens", r->tokens, doubt);
-    print_count(r->column_count ? "rows" : "documents", r->documents);
-    print_columns(r);
     for (size_t k = 0; k < r->reason_count; k++)
         print_line(k ? "" : "why", r->reasons[k]);
     if (f->status != IRON_OK)

@@ -94,24 +94,6 @@ static iron_status check_outputs(const sum_options *o, iron_error *err) {
     return o->output ? reading_target("-o", o->output, err) : IRON_OK;
 }
 
-static iron_status set_scan(const sum_options *o, const iron_source *source, iron_scan_options *s,
-                            iron_error *err) {
-    uint64_t tokens = iron_source_tokens(source);
-
-    s->vocab = o->vocab;
-    s->bag = bag_cut_of(&o->bag);
-    if (o->manifest || o->parts)
-        s->chunk_tokens = o->chunk;
-    if (o->parts == 0)
-        return IRON_OK;
-    if (tokens == IRON_COUNT_UNKNOWN)
-        return usage(err,
-                     "--part needs regular files: the length of a pipe is not known in advance");
-    s->part = o->part;
-    s->parts = o->parts;
-    return iron_part_range(tokens, o->part, o->parts, &s->first, &s->count, err);
-}
-
 /* Scans a source and prints its seal. The manifest is written first, so that a printed result has
  * always been saved. */
 static iron_status sum_source(const sum_options *o, iron_source *source, const sum_result *named,
@@ -127,10 +109,22 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
         o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
     iron_manifest *m = NULL;
     iron_scan_options s = reading_scan_options(&o->reading, &p);
-    iron_status status = set_scan(o, source, &s, err);
+    iron_status status;
 
-    if (status == IRON_OK)
-        status = reading_scan(source, &s, is_bag_only, &m, &bag, err);
+    s.vocab = o->vocab;
+    s.bag = bag_cut_of(&o->bag);
+    if (o->manifest || o->parts)
+        s.chunk_tokens = o->chunk;
+    if (o->parts > 0) {
+        if (iron_source_tokens(source) == IRON_COUNT_UNKNOWN)
+            return usage(err, "--part needs regular files: the length of a pipe is not known in "
+                              "advance");
+        s.part = o->part;
+        s.parts = o->parts;
+        IRON_TRY(iron_part_range(iron_source_tokens(source), o->part, o->parts, &s.first, &s.count,
+                                 err));
+    }
+    status = reading_scan(source, &s, is_bag_only, &m, &bag, err);
     if (is_bag_only) {
         result.bag = &bag;
         result.digest = &digest;
@@ -139,18 +133,18 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
     result.manifest = m;
     result.wants_bag = o->bag.wants_bag;
     progress_clear(&p);
-    if (status == IRON_OK && target)
-        status = iron_manifest_write(m, target, err);
-    if (status == IRON_OK)
-        status = sum_print(to, &result, err);
-    if (status == IRON_OK && m)
-        status = iron_manifest_digest(m, &digest, err);
+    if (status != IRON_OK ||
+        (target && (status = iron_manifest_write(m, target, err)) != IRON_OK) ||
+        (status = sum_print(to, &result, err)) != IRON_OK ||
+        (m && (status = iron_manifest_digest(m, &digest, err)) != IRON_OK))
+        goto done;
     /* only if the user told the size: most vocabularies differ from the default */
-    if (status == IRON_OK && o->has_vocab && digest.out_of_vocab > 0)
+    if (o->has_vocab && digest.out_of_vocab > 0)
         status = reading_warn_of_vocab(
             &o->reading, result.name,
             &(iron_stat_place){digest.first_out_position, digest.first_out_value},
             digest.out_of_vocab, digest.tokens, o->vocab, err);
+done:
     iron_manifest_destroy(m);
     return status;
 }
@@ -159,26 +153,13 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
 static iron_status sum_file(const sum_options *o, const sum_result *named, const char *const *paths,
                             size_t count, sum_printer *to, iron_error *err) {
     iron_source *source = NULL;
-    iron_status status = reading_open(&o->reading, paths, count, &source, err);
+    iron_status status;
 
-    if (status == IRON_OK)
-        status = reading_guard(source, "--manifest", o->manifest, err);
-    if (status == IRON_OK)
-        status = reading_guard(source, "-o", o->output, err);
-    if (status == IRON_OK)
+    if ((status = reading_open(&o->reading, paths, count, &source, err)) == IRON_OK &&
+        (status = reading_guard(source, "--manifest", o->manifest, err)) == IRON_OK &&
+        (status = reading_guard(source, "-o", o->output, err)) == IRON_OK)
         status = sum_source(o, source, named, to, err);
     iron_source_close(source);
-    return status;
-}
-
-static iron_status sum_stream(const sum_options *o, const args *a, sum_printer *to,
-                              iron_error *err) {
-    const char *const *paths = (const char *const *)a->values;
-    char *name = join_names(paths, a->value_count, err);
-    const sum_result named = {.name = name, .is_stream = true};
-    iron_status status = name ? sum_file(o, &named, paths, a->value_count, to, err) : IRON_E_NOMEM;
-
-    free(name);
     return status;
 }
 
@@ -236,7 +217,9 @@ bool sum_takes_check(int *argc, char **argv) {
 
 static iron_status run(void *options, args *a, iron_error *err) {
     sum_options *o = options;
+    const char *const *paths;
     sum_printer to = {0};
+    char *name = NULL;
     iron_status status;
     bool is_stream;
     iron_bag_cut cut;
@@ -255,7 +238,13 @@ static iron_status run(void *options, args *a, iron_error *err) {
         .is_json = o->wants_json, .is_tagged = o->is_tagged, .ends_with_zero = o->ends_with_zero};
     is_stream = o->wants_stream || o->manifest || o->part_text;
     o->reading.is_for_raw = !is_stream && a->value_count > 1;
-    status = (is_stream ? sum_stream : sum_each)(o, a, &to, err);
+    paths = (const char *const *)a->values;
+    if (is_stream && !(name = join_names(paths, a->value_count, err)))
+        return IRON_E_NOMEM;
+    status = is_stream ? sum_file(o, &(sum_result){.name = name, .is_stream = true}, paths,
+                                  a->value_count, &to, err)
+                       : sum_each(o, a, &to, err);
+    free(name);
     /* check can verify all lines but those of a pipe, and of one stream of several arguments */
     cut = bag_cut_of(&o->bag);
     comment = reading_comment(&o->reading, is_stream);
