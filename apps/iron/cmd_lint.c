@@ -641,7 +641,8 @@ static iron_status compare_shards(const shard_list *list, finding_list *found, i
 #define NUMBER_LIMIT UINT64_C(1000000000000000000)
 
 typedef struct name_number {
-    size_t at, digits; /* in the path */
+    const char *at; /* in the path */
+    size_t digits;
     uint64_t value;
 } name_number;
 
@@ -652,12 +653,11 @@ typedef struct numbered_name {
     name_number numbers[NUMBERS_MAX];
 } numbered_name;
 
-/* A run of names of one group. */
+/* A run of names of one group. The shard's number is moved behind the others. */
 typedef struct name_group {
     numbered_name *names;
     size_t count;
-    size_t part;  /* which number is the shard's */
-    size_t total; /* which one is the number of shards, as in -of-00010 */
+    size_t total; /* which number is that of shards, as in -of-00010 */
     bool has_total;
 } name_group;
 
@@ -669,14 +669,9 @@ static numbered_name parse_name(const shard *file) {
 
     for (const char *at = n.base; *at;) {
         size_t digits = digits_at(at);
-        name_number *number = n.count < NUMBERS_MAX ? &n.numbers[n.count] : NULL;
 
-        if (digits > 0 && number) {
-            *number = (name_number){.at = (size_t)(at - file->path), .digits = digits};
-            for (size_t k = 0; k < digits && number->value < NUMBER_LIMIT; k++)
-                number->value = 10 * number->value + (uint64_t)(at[k] - '0');
-            n.count++;
-        }
+        if (digits > 0 && n.count < NUMBERS_MAX)
+            n.numbers[n.count++] = (name_number){at, digits, strtoull(at, NULL, 10)};
         at += digits > 0 ? digits : 1;
     }
     return n;
@@ -702,79 +697,50 @@ static int compare_patterns(const numbered_name *a, const numbered_name *b) {
     return (unsigned char)*x - (unsigned char)*y;
 }
 
-static int compare_values(const numbered_name *a, const numbered_name *b, size_t k) {
-    uint64_t x = a->numbers[k].value, y = b->numbers[k].value;
+static int compare_numbers(const numbered_name *a, const numbered_name *b, size_t count) {
+    int order = 0;
 
-    return (x > y) - (x < y);
+    for (size_t k = 0; order == 0 && k < count; k++)
+        order = (a->numbers[k].value > b->numbers[k].value) -
+                (a->numbers[k].value < b->numbers[k].value);
+    return order;
 }
 
 static int by_pattern_and_numbers(const void *left, const void *right) {
     const numbered_name *a = left, *b = right;
     int order = compare_patterns(a, b);
 
-    for (size_t k = 0; order == 0 && k < a->count; k++)
-        order = compare_values(a, b, k);
-    return order ? order : strcmp(a->base, b->base);
-}
-
-/* By all numbers but the shard's: names of one series are equal. */
-static int compare_series(const name_group *g, const numbered_name *a, const numbered_name *b) {
-    int order = 0;
-
-    for (size_t k = 0; order == 0 && k < a->count; k++)
-        if (k != g->part)
-            order = compare_values(a, b, k);
-    return order;
-}
-
-static int by_part(const void *left, const void *right, void *context) {
-    const numbered_name *a = left, *b = right;
-    const name_group *g = context;
-    int order = compare_series(g, a, b);
-
-    if (order == 0)
-        order = compare_values(a, b, g->part);
+    order = order ? order : compare_numbers(a, b, a->count);
     return order ? order : strcmp(a->base, b->base);
 }
 
 /* Whether number k is a total: "3-of-10", "3_of_10". */
 static bool is_total(const numbered_name *n, size_t k) {
-    const name_number *before, *number = &n->numbers[k];
-    const char *between;
+    const char *between = n->numbers[k - 1].at + n->numbers[k - 1].digits;
 
-    if (k == 0)
-        return false;
-    before = &n->numbers[k - 1];
-    between = n->file->path + before->at + before->digits;
-    return number->at - before->at - before->digits == 4 && strchr("-_.", between[0]) &&
+    return n->numbers[k].at - between == 4 && strchr("-_.", between[0]) &&
            tolower((unsigned char)between[1]) == 'o' && tolower((unsigned char)between[2]) == 'f' &&
            strchr("-_.", between[3]);
 }
 
-static uint64_t part_of(const name_group *g, const numbered_name *n) {
-    return n->numbers[g->part].value;
-}
+static const name_number *part_of(const numbered_name *n) { return &n->numbers[n->count - 1]; }
 
 static bool is_padded(const name_group *g) {
-    for (size_t k = 0; k < g->count; k++) {
-        const name_number *number = &g->names[k].numbers[g->part];
-
-        if (number->digits > 1 && g->names[k].file->path[number->at] == '0')
+    for (size_t k = 0; k < g->count; k++)
+        if (part_of(&g->names[k])->digits > 1 && part_of(&g->names[k])->at[0] == '0')
             return true;
-    }
     return false;
 }
 
 /* The path of another shard of the series, with the digits that `like` has; the caller frees it. */
 static char *name_of_part(const name_group *g, const numbered_name *like, uint64_t value,
                           bool is_full) {
-    const name_number *number = &like->numbers[g->part];
-    const char *path = like->file->path, *start = is_full ? path : like->base;
+    const name_number *number = part_of(like);
+    const char *start = is_full ? like->file->path : like->base;
     char *name = NULL;
 
-    if (asprintf(&name, "%.*s%0*" PRIu64 "%s", (int)(number->at - (size_t)(start - path)), start,
-                 is_padded(g) ? (int)number->digits : 1, value,
-                 path + number->at + number->digits) < 0)
+    if (asprintf(&name, "%.*s%0*" PRIu64 "%s", (int)(number->at - start), start,
+                 is_padded(g) ? (int)number->digits : 1, value, number->at + number->digits) < 0)
         return NULL;
     return name;
 }
@@ -843,19 +809,21 @@ static void report_sizes(const name_group *g, finding_list *found) {
 /* One series of shards, sorted by number. */
 static void check_series(const name_group *g, finding_list *found) {
     const numbered_name *first = &g->names[0], *last = &g->names[g->count - 1];
-    uint64_t low = part_of(g, first), high = part_of(g, last), missing = 0, begin = low, end = high;
+    uint64_t low = part_of(first)->value, high = part_of(last)->value, missing = 0;
+    uint64_t begin = low, end = high;
     uint64_t total = g->has_total ? first->numbers[g->total].value : 0;
 
     if (high >= NUMBER_LIMIT || (g->count == 1 && (first->file->is_named || !g->has_total)))
         return;
     for (size_t k = 1; k < g->count; k++) {
         const numbered_name *n = &g->names[k];
+        uint64_t step = part_of(n)->value - part_of(n - 1)->value;
 
-        if (part_of(g, n) == part_of(g, n - 1))
+        if (step == 0)
             add_finding(found, "order", n->file->path, NO_PLACE, "has the same number as %.*s",
                         NAME_CHARS, (n - 1)->base);
         else
-            missing += part_of(g, n) - part_of(g, n - 1) - 1;
+            missing += step - 1;
     }
     if (total > 0) { /* counted from 0 or from 1 */
         begin = low > 0 && high == total;
@@ -867,16 +835,16 @@ static void check_series(const name_group *g, finding_list *found) {
     if (low > begin)
         report_missing(g, first, NULL, begin, low - 1 < end ? low - 1 : end, found);
     for (size_t k = 1; k < g->count; k++) {
-        uint64_t before = part_of(g, &g->names[k - 1]), number = part_of(g, &g->names[k]);
+        const numbered_name *n = &g->names[k];
+        uint64_t before = part_of(n - 1)->value, number = part_of(n)->value;
 
         if (number > before + 1 && before < end)
-            report_missing(g, &g->names[k], &g->names[k - 1], before + 1,
-                           number - 1 < end ? number - 1 : end, found);
+            report_missing(g, n, n - 1, before + 1, number - 1 < end ? number - 1 : end, found);
     }
     if (high < end)
         report_missing(g, last, NULL, high + 1, end, found);
     for (size_t k = 0; k < g->count; k++)
-        if (part_of(g, &g->names[k]) > end)
+        if (part_of(&g->names[k])->value > end)
             add_finding(found, "order", g->names[k].file->path, NO_PLACE,
                         "its number is not among the %" PRIu64 " that its name announces", total);
     report_sizes(g, found);
@@ -885,25 +853,28 @@ static void check_series(const name_group *g, finding_list *found) {
 /* Files whose names differ only in numbers, sorted by these. */
 static void check_group(name_group *g, finding_list *found) {
     const numbered_name *first = &g->names[0];
+    size_t part = first->count - 1;
 
     for (size_t k = 1; k < first->count; k++)
         if (is_total(first, k)) {
             g->has_total = true;
-            g->total = k;
+            part = g->total = k - 1; /* once the part is behind it */
         }
-    g->part = first->count - 1;
-    if (g->has_total)
-        g->part = g->total - 1;
-    else
-        while (g->part > 0 && g->count > 1) { /* the last number that is not always the same */
-            bool varies = false;
+    /* else the last number that is not always the same */
+    for (; !g->has_total && part > 0 && g->count > 1; part--) {
+        size_t same = 1;
 
-            for (size_t k = 1; k < g->count && !varies; k++)
-                varies = compare_values(first, &g->names[k], g->part) != 0;
-            if (varies)
-                break;
-            g->part--;
-        }
+        while (same < g->count && g->names[same].numbers[part].value == first->numbers[part].value)
+            same++;
+        if (same < g->count)
+            break;
+    }
+    for (numbered_name *n = g->names; n < g->names + g->count; n++) {
+        name_number number = n->numbers[part];
+
+        memmove(&n->numbers[part], &n->numbers[part + 1], (n->count - part - 1) * sizeof number);
+        n->numbers[n->count - 1] = number;
+    }
     for (size_t k = 1; k < g->count; k++)
         if (strcmp(g->names[k - 1].base, g->names[k].base) > 0) {
             add_finding(found, "order", g->names[k].file->path, NO_PLACE,
@@ -914,19 +885,20 @@ static void check_group(name_group *g, finding_list *found) {
             break;
         }
     for (size_t k = 1; g->has_total && k < g->count; k++)
-        if (compare_values(first, &g->names[k], g->total) != 0) {
+        if (g->names[k].numbers[g->total].value != first->numbers[g->total].value) {
             add_finding(found, "mixed", g->names[k].file->path, NO_PLACE,
                         "its name announces %" PRIu64 " files, that of %.*s %" PRIu64,
                         g->names[k].numbers[g->total].value, NAME_CHARS, first->base,
                         first->numbers[g->total].value);
             break;
         }
-    qsort_r(g->names, g->count, sizeof *g->names, by_part, g);
+    qsort(g->names, g->count, sizeof *g->names, by_pattern_and_numbers);
     for (size_t begin = 0, end; begin < g->count; begin = end) {
         name_group series = *g;
 
         end = begin + 1;
-        while (end < g->count && compare_series(g, &g->names[begin], &g->names[end]) == 0)
+        while (end < g->count &&
+               compare_numbers(&g->names[begin], &g->names[end], first->count - 1) == 0)
             end++;
         series.names = g->names + begin;
         series.count = end - begin;
