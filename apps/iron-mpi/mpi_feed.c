@@ -106,30 +106,9 @@ static iron_status feed_sums(rank_feed *f, iron_error *err) {
 
 typedef struct rounds {
     rank_feed *feed;
-    uint64_t block; /* batches per block */
-    uint64_t blocks;
     iron_effect effect;
     iron_batch_effect *batches; /* room for one block */
 } rounds;
-
-/* Batches per block; small enough that a short stream has a block for every rank. */
-static uint64_t block_size(const rank_feed *f) {
-    uint64_t share = f->batches / (uint64_t)f->ranks->count / GRID * GRID + GRID;
-    uint64_t block = smaller(BLOCK_TOKENS / f->batch / GRID * GRID, BLOCK_BATCHES_MAX);
-
-    return smaller(block > GRID ? block : GRID, share);
-}
-
-/* Feeds the block of this rank; past the last block it feeds nothing. */
-static iron_status feed_block(rounds *r, uint64_t index, iron_error *err) {
-    rank_feed *f = r->feed;
-
-    f->done_before = index < r->blocks ? index * r->block * f->batch : f->tokens;
-    f->total = f->tokens;
-    IRON_TRY(feed_batches(f, index < r->blocks ? index * r->block : f->batches, r->block,
-                          r->batches, err));
-    return iron_engine_effect(f->mine, &r->effect, NULL, err);
-}
 
 /* Rank 0 applies the blocks of all ranks in order; the other ranks send theirs. */
 static iron_status apply_round(rounds *r, iron_error *err) {
@@ -153,16 +132,26 @@ static iron_status apply_round(rounds *r, iron_error *err) {
 
 static iron_status feed_ordered(rank_feed *f, iron_error *err) {
     uint64_t count = (uint64_t)f->ranks->count;
-    rounds r = {.feed = f, .block = block_size(f), .effect.struct_size = sizeof r.effect};
+    rounds r = {.feed = f, .effect.struct_size = sizeof r.effect};
     iron_status status = IRON_OK, before = IRON_OK;
+    /* batches per block; small enough that a short stream has a block for every rank */
+    uint64_t share = f->batches / count / GRID * GRID + GRID;
+    uint64_t block = smaller(BLOCK_TOKENS / f->batch / GRID * GRID, BLOCK_BATCHES_MAX);
 
-    r.blocks = f->batches / r.block + (f->batches % r.block != 0);
-    r.batches = malloc((size_t)r.block * sizeof *r.batches);
+    block = smaller(block > GRID ? block : GRID, share);
+    r.batches = malloc((size_t)block * sizeof *r.batches);
     if (!r.batches)
-        status = usage(err, "out of memory for %zu batches", (size_t)r.block);
+        status = usage(err, "out of memory for %zu batches", (size_t)block);
     status = ranks_agree(f->ranks, status, err);
-    for (uint64_t first = 0; first < r.blocks && status == IRON_OK; first += count) {
-        status = before == IRON_OK ? feed_block(&r, first + (uint64_t)f->ranks->rank, err) : before;
+    f->total = f->tokens;
+    for (uint64_t first = 0; first < f->batches && status == IRON_OK; first += count * block) {
+        /* past the last block this rank feeds nothing */
+        uint64_t mine = smaller(first + (uint64_t)f->ranks->rank * block, f->batches);
+
+        f->done_before = mine < f->batches ? mine * f->batch : f->tokens;
+        if ((status = before) == IRON_OK &&
+            (status = feed_batches(f, mine, block, r.batches, err)) == IRON_OK)
+            status = iron_engine_effect(f->mine, &r.effect, NULL, err);
         status = ranks_agree(f->ranks, status, err);
         if (status == IRON_OK)
             before = apply_round(&r, err);
@@ -246,10 +235,8 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if (!o->reading.backend)
         o->reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
     o->reading.wants_seekable = true;
-    status = feed_plan_make(o, &plan, err);
-    if (status == IRON_OK)
-        status = open_feed(o, &plan, a, &f, err);
-    if (status == IRON_OK)
+    if ((status = feed_plan_make(o, &plan, err)) == IRON_OK &&
+        (status = open_feed(o, &plan, a, &f, err)) == IRON_OK)
         status = ranks_note_files(r, f.source, err);
     status = ranks_work_on_same(r, status, err);
     if (status == IRON_OK)

@@ -92,53 +92,43 @@ static iron_status append(sum_streams *s, char *name, const iron_source *source,
 
 static iron_status add_file(sum_streams *s, const reading *r, const char *path, iron_error *err) {
     iron_source *source = NULL;
-    char *name = strdup(path);
-    iron_status status =
-        name ? reading_open(r, &path, 1, &source, err) : no_memory(err, s->count + 1);
+    char *name;
+    iron_status status = reading_open(r, &path, 1, &source, err);
 
     if (status == IRON_OK)
         status = ranks_note_files(ranks_here(), source, err);
     if (status == IRON_OK)
-        status = append(s, name, source, err);
-    else
-        free(name);
+        status =
+            (name = strdup(path)) ? append(s, name, source, err) : no_memory(err, s->count + 1);
     iron_source_close(source);
     return status;
-}
-
-static iron_status add_argument(sum_streams *s, const reading *r, const char *path,
-                                iron_error *err) {
-    iron_input_files *files = NULL;
-    iron_status status = reading_list(r, path, &files, err);
-
-    for (size_t k = 0; status == IRON_OK && k < iron_input_files_count(files); k++)
-        status = add_file(s, r, iron_input_files_at(files, k), err);
-    iron_input_files_destroy(files);
-    return status;
-}
-
-static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, iron_error *err) {
-    const char *const *paths = (const char *const *)a->values;
-    char *name;
-
-    IRON_TRY(reading_open(r, paths, a->value_count, &s->source, err));
-    IRON_TRY(ranks_note_files(ranks_here(), s->source, err));
-    name = join_names(paths, a->value_count, err);
-    return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
 }
 
 /* Lists the streams and notes them. */
 static iron_status open_streams(sum_streams *s, const sum_options *o, const args *a,
                                 iron_error *err) {
+    const char *const *paths = (const char *const *)a->values;
+    iron_input_files *files = NULL;
+    iron_status status = IRON_OK;
+    char *name;
+
     s->is_checkable = !o->wants_stream || a->value_count == 1;
     s->cut = bag_cut_of(&o->bag);
     if (a->value_count == 0)
         return usage(err, "no input; name files");
-    if (o->wants_stream)
-        return open_as_one(s, &o->reading, a, err);
-    for (size_t k = 0; k < a->value_count; k++)
-        IRON_TRY(add_argument(s, &o->reading, a->values[k], err));
-    return IRON_OK;
+    if (o->wants_stream) {
+        IRON_TRY(reading_open(&o->reading, paths, a->value_count, &s->source, err));
+        IRON_TRY(ranks_note_files(ranks_here(), s->source, err));
+        name = join_names(paths, a->value_count, err);
+        return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
+    }
+    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
+        status = reading_list(&o->reading, paths[k], &files, err);
+        for (size_t n = 0; status == IRON_OK && n < iron_input_files_count(files); n++)
+            status = add_file(s, &o->reading, iron_input_files_at(files, n), err);
+        iron_input_files_destroy(files);
+    }
+    return status;
 }
 
 static iron_digest_result empty_result(uint64_t vocab) {
@@ -147,24 +137,6 @@ static iron_digest_result empty_result(uint64_t vocab) {
                                 .vocab = vocab,
                                 .first_out_position = IRON_COUNT_UNKNOWN,
                                 .min = UINT32_MAX};
-}
-
-/* The tokens of a stream that this rank reads. One rank has the samples of a stream without
- * tokens, which may be empty documents. */
-static iron_status my_range(const sum_work *w, size_t index, uint64_t *first, uint64_t *count,
-                            bool *is_mine, iron_error *err) {
-    uint64_t rank = (uint64_t)w->ranks->rank, all = (uint64_t)w->ranks->count;
-    const sum_stream *stream = &w->streams->list[index];
-    bool has_bag = stream->cut.kind != IRON_BAG_CUT_NONE;
-    iron_status status = IRON_OK;
-
-    *first = 0;
-    *count = index % all == rank ? stream->tokens : 0;
-    if (w->streams->count == 1 || stream->tokens / all >= SHARE_TOKENS)
-        status =
-            iron_part_range(stream->tokens, (uint32_t)rank + 1, (uint32_t)all, first, count, err);
-    *is_mine = *count > 0 || (has_bag && stream->tokens == 0 && index % all == rank);
-    return status;
 }
 
 static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_scan_options *o,
@@ -179,10 +151,8 @@ static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_sca
     o->bag = w->streams->list[index].cut;
     if (iron_source_tokens(source) != w->streams->list[index].tokens)
         return usage(err, "%.120s changed while it was read", w->streams->list[index].name);
-    status = iron_scan(source, o, &m, err);
-    if (status == IRON_OK)
-        status = iron_manifest_digest(m, &w->results[index], err);
-    if (status == IRON_OK)
+    if ((status = iron_scan(source, o, &m, err)) == IRON_OK &&
+        (status = iron_manifest_digest(m, &w->results[index], err)) == IRON_OK)
         status = iron_manifest_bag(m, &bag, err);
     w->bags[index] = bag.bag;
     iron_manifest_destroy(m);
@@ -190,19 +160,27 @@ static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_sca
 }
 
 static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
-    const char *path = w->streams->list[index].name;
+    const sum_stream *stream = &w->streams->list[index];
+    uint64_t rank = (uint64_t)w->ranks->rank, all = (uint64_t)w->ranks->count;
+    bool is_dealt = index % all == rank; /* if one rank reads the stream, it is this one */
     iron_source *source = w->streams->source;
     reading again = w->options->reading;
     double started = seconds_now();
-    bool is_mine = false;
     iron_scan_options o = reading_scan_options(&again, &w->progress);
-    iron_status status;
+    iron_status status = IRON_OK;
+    bool is_mine;
 
     again.is_quiet = true; /* open_streams has warned */
     w->results[index] = empty_result(w->options->vocab);
-    status = my_range(w, index, &o.first, &o.count, &is_mine, err);
+    o.count = is_dealt ? stream->tokens : 0;
+    if (w->streams->count == 1 || stream->tokens / all >= SHARE_TOKENS)
+        status = iron_part_range(stream->tokens, (uint32_t)rank + 1, (uint32_t)all, &o.first,
+                                 &o.count, err);
+    /* one rank has the samples of a stream without tokens, which may be empty documents */
+    is_mine =
+        o.count > 0 || (stream->cut.kind != IRON_BAG_CUT_NONE && stream->tokens == 0 && is_dealt);
     if (status == IRON_OK && is_mine && !source)
-        status = reading_open(&again, &path, 1, &source, err);
+        status = reading_open(&again, (const char *const *)&stream->name, 1, &source, err);
     if (status == IRON_OK && is_mine)
         status = scan(w, index, source, &o, err);
     if (source != w->streams->source)
@@ -286,9 +264,7 @@ static iron_status run_sum(void *options, args *a, iron_error *err) {
     iron_status status = reading_check(&o->reading, err);
 
     o->reading.wants_seekable = true;
-    if (status == IRON_OK)
-        status = bag_check(&o->bag, err);
-    if (status == IRON_OK)
+    if (status == IRON_OK && (status = bag_check(&o->bag, err)) == IRON_OK)
         status = open_streams(&streams, o, a, err);
     status = ranks_work_on_same(r, status, err);
     if (status == IRON_OK)
@@ -328,8 +304,7 @@ static iron_status run_stat(void *options, args *a, iron_error *err) {
     progress p;
 
     o->reading.wants_seekable = true;
-    status = stat_source_open(o, a, &source, err);
-    if (status == IRON_OK)
+    if ((status = stat_source_open(o, a, &source, err)) == IRON_OK)
         status = ranks_note_files(r, source, err);
     status = ranks_work_on_same(r, status, err);
     if (status != IRON_OK)

@@ -113,74 +113,11 @@ static void print_number(const char *name, uint64_t value) {
     printf("%-13s %" PRIu64 "\n", name, value);
 }
 
-static void print_places(const stat_result *f) {
-    const iron_stat_report *r = &f->report;
-
-    printf("%-13s %" PRIu64 " of %" PRIu64 " tokens\n", "out of vocab", r->out_of_vocab, r->tokens);
-    for (size_t k = 0; k < r->place_count; k++) {
-        const iron_stat_place *p = &r->places[k];
-        uint64_t offset;
-        const char *file = reading_find_file(f->source, p->position, &offset);
-
-        printf("%-13s position %" PRIu64 ": %" PRIu32, "", p->position, p->value);
-        if (file)
-            printf(", in %s at %" PRIu64, file, offset);
-        putchar('\n');
-    }
-    if (r->out_of_vocab > r->place_count)
-        printf("%-13s ... and %" PRIu64 " more\n", "", r->out_of_vocab - r->place_count);
-}
-
-static void print_documents(const iron_stat_report *r) {
-    printf("%-13s %" PRIu64 "%s\n",
-           r->document_cut.kind == IRON_BAG_CUT_ROWS ? "rows" : "documents", r->documents,
-           r->is_last_open ? ", the last one without eos" : "");
-    if (r->documents == 0)
-        return;
-    print_number("  shortest", r->document_min);
-    print_number("  longest", r->document_max);
-    printf("%-13s %.2f\n", "  mean", r->document_mean);
-    print_number("  median", r->document_median);
-    print_number("  p95", r->document_p95);
-    print_number("  empty", r->empty_documents);
-}
-
-static void print_ranges(const stat_result *f) {
-    uint64_t shown = 0;
-
-    if (f->range_count == 0)
-        return;
-    printf("%-13s ", "unused ids");
-    for (size_t k = 0; k < f->range_count; k++) {
-        const id_range *ids = &f->ranges[k];
-
-        printf("%s%" PRIu64, k ? ", " : "", ids->first);
-        if (ids->last > ids->first)
-            printf("-%" PRIu64, ids->last);
-        shown += ids->last - ids->first + 1;
-    }
-    if (shown < f->report.unused_ids)
-        printf(", ... and %" PRIu64 " more", f->report.unused_ids - shown);
-    putchar('\n');
-}
-
-static void print_histogram(const stat_result *f) {
-    const iron_stat_report *r = &f->report;
-    double of_limit = r->entropy_limit_bits > 0 ? r->entropy_bits / r->entropy_limit_bits : 0;
-
-    printf("%-13s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " unused\n", "ids used", r->used_ids,
-           f->vocab, r->unused_ids);
-    printf("%-13s %.6f bits per token, %.2f %% of the maximum %.6f for %" PRIu64 " ids\n",
-           "entropy", r->entropy_bits, 100 * of_limit, r->entropy_limit_bits, f->vocab);
-    for (size_t k = 0; k < f->top_count; k++)
-        printf("%-13s %10" PRIu64 " %14" PRIu64 " times %7.3f %%\n", k ? "" : "most frequent",
-               f->top[k].id, f->top[k].count, share(f->top[k].count, r->tokens));
-    print_ranges(f);
-}
-
 static void print_text(const stat_result *f) {
     const iron_stat_report *r = &f->report;
     size_t files = iron_source_file_count(f->source);
+    double of_limit = r->entropy_limit_bits > 0 ? r->entropy_bits / r->entropy_limit_bits : 0;
+    uint64_t shown = 0, offset;
 
     for (size_t k = 0; files > 1 && k < files; k++)
         printf("%-13s %s\n", k ? "" : "files", iron_source_file(f->source, k));
@@ -191,45 +128,55 @@ static void print_text(const stat_result *f) {
         print_number("max", r->max);
     }
     printf("%-13s %" PRIu64 " (%.3f %%)\n", "zeros", r->zeros, share(r->zeros, r->tokens));
-    print_places(f);
+    printf("%-13s %" PRIu64 " of %" PRIu64 " tokens\n", "out of vocab", r->out_of_vocab, r->tokens);
+    for (const iron_stat_place *p = r->places; p < r->places + r->place_count; p++) {
+        const char *file = reading_find_file(f->source, p->position, &offset);
+
+        printf("%-13s position %" PRIu64 ": %" PRIu32, "", p->position, p->value);
+        if (file)
+            printf(", in %s at %" PRIu64, file, offset);
+        putchar('\n');
+    }
+    if (r->out_of_vocab > r->place_count)
+        printf("%-13s ... and %" PRIu64 " more\n", "", r->out_of_vocab - r->place_count);
     if (r->tokens > 0)
         printf("%-13s %" PRIu64 " times %" PRIu32 ", starting at position %" PRIu64 "\n",
                "longest run", r->run_length, r->run_value, r->run_position);
     if (r->document_cut.kind != IRON_BAG_CUT_NONE)
-        print_documents(r);
-    if (f->has_histogram)
-        print_histogram(f);
+        printf("%-13s %" PRIu64 "%s\n",
+               r->document_cut.kind == IRON_BAG_CUT_ROWS ? "rows" : "documents", r->documents,
+               r->is_last_open ? ", the last one without eos" : "");
+    if (r->document_cut.kind != IRON_BAG_CUT_NONE && r->documents > 0) {
+        print_number("  shortest", r->document_min);
+        print_number("  longest", r->document_max);
+        printf("%-13s %.2f\n", "  mean", r->document_mean);
+        print_number("  median", r->document_median);
+        print_number("  p95", r->document_p95);
+        print_number("  empty", r->empty_documents);
+    }
+    if (f->has_histogram) {
+        printf("%-13s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " unused\n", "ids used", r->used_ids,
+               f->vocab, r->unused_ids);
+        printf("%-13s %.6f bits per token, %.2f %% of the maximum %.6f for %" PRIu64 " ids\n",
+               "entropy", r->entropy_bits, 100 * of_limit, r->entropy_limit_bits, f->vocab);
+    }
+    for (size_t k = 0; k < f->top_count; k++)
+        printf("%-13s %10" PRIu64 " %14" PRIu64 " times %7.3f %%\n", k ? "" : "most frequent",
+               f->top[k].id, f->top[k].count, share(f->top[k].count, r->tokens));
+    for (const id_range *ids = f->ranges; ids < f->ranges + f->range_count; ids++) {
+        printf(ids == f->ranges ? "%-13s %" PRIu64 : "%s, %" PRIu64,
+               ids == f->ranges ? "unused ids" : "", ids->first);
+        if (ids->last > ids->first)
+            printf("-%" PRIu64, ids->last);
+        shown += ids->last - ids->first + 1;
+    }
+    if (f->range_count > 0 && shown < r->unused_ids)
+        printf(", ... and %" PRIu64 " more", r->unused_ids - shown);
+    if (f->range_count > 0)
+        putchar('\n');
     printf("%-13s %.6f s, %.3f GB/s\n", "time", f->seconds, f->gb_per_s);
     if (f->ranks > 0)
         print_number("ranks", f->ranks);
-}
-
-static void put_places(iron_json_writer *j, const stat_result *f) {
-    iron_json_open(j, "out_of_vocab_places", '[');
-    for (size_t k = 0; k < f->report.place_count; k++) {
-        const iron_stat_place *p = &f->report.places[k];
-        uint64_t offset;
-        const char *file = reading_find_file(f->source, p->position, &offset);
-
-        JSON_PUT(j, OBJECT(NULL, NUMBER("position", p->position), NUMBER("value", p->value),
-                           TEXT("file", file), NUMBER_IF(file, "offset", offset)));
-    }
-    iron_json_close(j, ']');
-}
-
-static void put_histogram(iron_json_writer *j, const stat_result *f) {
-    iron_json_open(j, "histogram", '{');
-    JSON_PUT(j, NUMBER("used", f->report.used_ids), NUMBER("unused", f->report.unused_ids),
-             REAL("entropy_bits", "%.17g", f->report.entropy_bits));
-    iron_json_open(j, "top", '[');
-    for (size_t k = 0; k < f->top_count; k++)
-        JSON_PUT(j, OBJECT(NULL, NUMBER("id", f->top[k].id), NUMBER("count", f->top[k].count)));
-    iron_json_close(j, ']');
-    iron_json_open(j, "unused_ids", '[');
-    for (size_t k = 0; k < f->range_count; k++)
-        JSON_PUT(j, ARRAY(NULL, NUMBER(NULL, f->ranges[k].first), NUMBER(NULL, f->ranges[k].last)));
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
 }
 
 static void print_json(const stat_result *f) {
@@ -237,11 +184,19 @@ static void print_json(const stat_result *f) {
     iron_json_writer j = json_begin('{');
     bool has_documents = r->documents > 0;
     char cut[IRON_BAG_CUT_TEXT];
+    uint64_t offset = 0;
 
     JSON_PUT(&j, NUMBER("tokens", r->tokens), NUMBER_IF(r->tokens > 0, "min", r->min),
              NUMBER_IF(r->tokens > 0, "max", r->max), NUMBER("zeros", r->zeros),
              NUMBER("vocab", f->vocab), NUMBER("out_of_vocab", r->out_of_vocab));
-    put_places(&j, f);
+    iron_json_open(&j, "out_of_vocab_places", '[');
+    for (const iron_stat_place *p = r->places; p < r->places + r->place_count; p++) {
+        const char *file = reading_find_file(f->source, p->position, &offset);
+
+        JSON_PUT(&j, OBJECT(NULL, NUMBER("position", p->position), NUMBER("value", p->value),
+                            TEXT("file", file), NUMBER_IF(file, "offset", offset)));
+    }
+    iron_json_close(&j, ']');
     JSON_PUT(&j, OBJECT_IF(r->run_length > 0, "longest_run", NUMBER("length", r->run_length),
                            NUMBER("position", r->run_position), NUMBER("value", r->run_value)));
     iron_bag_cut_format(&r->document_cut, cut);
@@ -254,8 +209,20 @@ static void print_json(const stat_result *f) {
                         NUMBER_IF(has_documents, "median", r->document_median),
                         NUMBER_IF(has_documents, "p95", r->document_p95),
                         NUMBER("empty", r->empty_documents), BOOL("last_open", r->is_last_open)));
-    if (f->has_histogram)
-        put_histogram(&j, f);
+    if (f->has_histogram) {
+        iron_json_open(&j, "histogram", '{');
+        JSON_PUT(&j, NUMBER("used", r->used_ids), NUMBER("unused", r->unused_ids),
+                 REAL("entropy_bits", "%.17g", r->entropy_bits));
+        iron_json_open(&j, "top", '[');
+        for (const id_count *top = f->top; top < f->top + f->top_count; top++)
+            JSON_PUT(&j, OBJECT(NULL, NUMBER("id", top->id), NUMBER("count", top->count)));
+        iron_json_close(&j, ']');
+        iron_json_open(&j, "unused_ids", '[');
+        for (const id_range *ids = f->ranges; ids < f->ranges + f->range_count; ids++)
+            JSON_PUT(&j, ARRAY(NULL, NUMBER(NULL, ids->first), NUMBER(NULL, ids->last)));
+        iron_json_close(&j, ']');
+        iron_json_close(&j, '}');
+    }
     json_files(&j, f->source);
     JSON_PUT(&j, REAL("seconds", "%.6f", f->seconds), REAL("gb_per_s", "%.6f", f->gb_per_s));
     if (f->ranks > 0)
