@@ -89,13 +89,13 @@ static void print_bash(FILE *to) {
 }
 
 /* Puts a text inside single quotes; characters in `special` get a backslash. */
-static void zsh_quote(FILE *to, const char *text, const char *special) {
-    for (const char *at = text; *at; at++) {
-        if (*at == '\'')
-            fputs("'\\'", to);
-        else if (strchr(special, *at))
+static void put_quoted(FILE *to, const char *text, const char *special) {
+    for (; *text; text++) {
+        if (*text == '\'' && !strchr(special, '\''))
+            fputs("'\\'", to); /* ends the quotes, and begins them again */
+        else if (strchr(special, *text))
             fputc('\\', to);
-        fputc(*at, to);
+        fputc(*text, to);
     }
 }
 
@@ -107,11 +107,11 @@ static void zsh_option(FILE *to, const command *c, const option *o) {
             fprintf(to, " \\\n            '*--%s%s[", o->name, o->argument ? "=" : "");
         else
             fprintf(to, " \\\n            '*-%c[", o->letter);
-        zsh_quote(to, o->help, "[]\\");
+        put_quoted(to, o->help, "[]\\");
         fputc(']', to);
         if (o->argument) {
             fputc(':', to);
-            zsh_quote(to, o->argument, ":\\");
+            put_quoted(to, o->argument, ":\\");
             if (o->choices)
                 fprintf(to, ":(%s)", o->choices);
             else
@@ -133,7 +133,7 @@ static void print_zsh(FILE *to) {
           to);
     for (size_t k = 0; (c = command_at(k)); k++) {
         fprintf(to, "            '%s:", c->name);
-        zsh_quote(to, c->summary, "\\");
+        put_quoted(to, c->summary, "\\");
         fputs("'\n", to);
     }
     fputs("            '--help:lists the commands'\n"
@@ -161,11 +161,7 @@ static void print_zsh(FILE *to) {
 
 static void fish_quote(FILE *to, const char *text) {
     fputs(" -d '", to);
-    for (const char *at = text; *at; at++) {
-        if (*at == '\'' || *at == '\\')
-            fputc('\\', to);
-        fputc(*at, to);
-    }
+    put_quoted(to, text, "'\\");
     fputs("'\n", to);
 }
 

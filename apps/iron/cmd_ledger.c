@@ -67,22 +67,6 @@ static void print_info(const iron_ledger_info *i) {
     putchar('\n');
 }
 
-static void info_json(iron_json_writer *j, const iron_ledger_info *i) {
-    bool has_records = i->records > 0;
-
-    JSON_PUT(j,
-             OBJECT(NULL, TEXT("file", i->path), NUMBER("rank", i->rank), NUMBER("world", i->world),
-                    NUMBER("records", i->records), NUMBER("superseded", i->superseded),
-                    NUMBER("samples", i->samples), NUMBER("tokens", i->tokens),
-                    NUMBER_IF(has_records, "first_step", i->first_step),
-                    NUMBER_IF(has_records, "last_step", i->last_step),
-                    NUMBER_IF(has_records, "first_epoch", i->first_epoch),
-                    NUMBER_IF(has_records, "last_epoch", i->last_epoch),
-                    NUMBER("resumes", i->resumes), NUMBER("bytes", i->bytes),
-                    NUMBER("torn_bytes", i->torn), BOOL("closed", i->is_closed),
-                    BOOL("sample_seals", i->has_samples)));
-}
-
 static iron_status show_records(const iron_ledgers *l, iron_json_writer *j, iron_error *err) {
     iron_ledger_record r = {.struct_size = sizeof r};
     char bag[IRON_BAG_TEXT];
@@ -123,8 +107,21 @@ static iron_status show_json(const ledger_options *o, const iron_ledgers *l,
     summary_json(&j, "iron.ledger/1", s);
     iron_json_open(&j, "ledgers", '[');
     for (size_t k = 0; status == IRON_OK && k < s->ledgers; k++) {
+        bool has_records;
+
         status = iron_ledgers_at(l, k, &info, err);
-        info_json(&j, &info);
+        has_records = info.records > 0;
+        JSON_PUT(&j, OBJECT(NULL, TEXT("file", info.path), NUMBER("rank", info.rank),
+                            NUMBER("world", info.world), NUMBER("records", info.records),
+                            NUMBER("superseded", info.superseded), NUMBER("samples", info.samples),
+                            NUMBER("tokens", info.tokens),
+                            NUMBER_IF(has_records, "first_step", info.first_step),
+                            NUMBER_IF(has_records, "last_step", info.last_step),
+                            NUMBER_IF(has_records, "first_epoch", info.first_epoch),
+                            NUMBER_IF(has_records, "last_epoch", info.last_epoch),
+                            NUMBER("resumes", info.resumes), NUMBER("bytes", info.bytes),
+                            NUMBER("torn_bytes", info.torn), BOOL("closed", info.is_closed),
+                            BOOL("sample_seals", info.has_samples)));
     }
     iron_json_close(&j, ']');
     if (o->lists_steps && status == IRON_OK) {
@@ -169,22 +166,21 @@ static bool run_takes(const finding_run *r, const iron_ledger_finding *f) {
            f->first_step == g->first_step + r->steps;
 }
 
+static int compare(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
+
 static int by_kind_and_rank(const void *a, const void *b) {
     const iron_ledger_finding *x = a, *y = b;
+    int order = compare(x->kind, y->kind);
 
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return (x->step > y->step) - (x->step < y->step);
+    order = order ? order : compare(x->rank, y->rank);
+    return order ? order : compare(x->step, y->step);
 }
 
 static int by_step(const void *a, const void *b) {
     const finding_run *x = a, *y = b;
+    int order = compare(x->first.step, y->first.step);
 
-    if (x->first.step != y->first.step)
-        return x->first.step < y->first.step ? -1 : 1;
-    return (x->first.rank > y->first.rank) - (x->first.rank < y->first.rank);
+    return order ? order : compare(x->first.rank, y->first.rank);
 }
 
 static iron_status print_findings(iron_ledger_findings *found, iron_error *err) {
@@ -275,25 +271,11 @@ static iron_status check(const ledger_options *o, const iron_ledgers *l,
 
 /* Comparing. */
 
-static void diff_json(const iron_ledger_diff *d) {
-    bool is_equal = d->change == IRON_LEDGER_EQUAL;
-    bool has_other = d->change == IRON_LEDGER_REPEATED || d->change == IRON_LEDGER_SKIPPED;
-    iron_json_writer j = json_begin('{');
-
-    JSON_PUT(&j, TEXT("schema", "iron.ledger-diff/1"), BOOL("equal", is_equal),
-             TEXT("kind", is_equal ? NULL : iron_ledger_change_name(d->change)),
-             NUMBER_IF(!is_equal, "first_step", d->first_step),
-             NUMBER_IF(!is_equal && d->rank != UINT32_MAX, "rank", d->rank),
-             NUMBER_IF(has_other, "other_step", d->other_step), TEXT("sentence", d->sentence),
-             BOOL("same_world", d->has_same_world), NUMBER("steps_equal", d->steps),
-             NUMBER("steps_a", d->steps_a), NUMBER("steps_b", d->steps_b));
-    json_end(&j, '}');
-}
-
 static iron_status diff(const ledger_options *o, const args *a, iron_error *err) {
     iron_ledger_diff d = {.struct_size = sizeof d};
     iron_ledgers *runs[2] = {NULL, NULL};
     iron_status status = IRON_OK;
+    bool differs;
 
     if (a->value_count != 2)
         return usage(err, "iron ledger diff compares two runs: A and B, each a ledger or a folder");
@@ -301,11 +283,24 @@ static iron_status diff(const ledger_options *o, const args *a, iron_error *err)
         status = iron_ledgers_open((const char *const *)&a->values[k], 1, &runs[k], err);
     if (status != IRON_OK || (status = iron_ledgers_diff(runs[0], runs[1], &d, err)) != IRON_OK)
         goto done;
-    if (o->wants_json)
-        diff_json(&d);
-    else
+    differs = d.change != IRON_LEDGER_EQUAL;
+    if (o->wants_json) {
+        iron_json_writer j = json_begin('{');
+
+        JSON_PUT(&j, TEXT("schema", "iron.ledger-diff/1"), BOOL("equal", !differs),
+                 TEXT("kind", differs ? iron_ledger_change_name(d.change) : NULL),
+                 NUMBER_IF(differs, "first_step", d.first_step),
+                 NUMBER_IF(differs && d.rank != UINT32_MAX, "rank", d.rank),
+                 NUMBER_IF(d.change == IRON_LEDGER_REPEATED || d.change == IRON_LEDGER_SKIPPED,
+                           "other_step", d.other_step),
+                 TEXT("sentence", d.sentence), BOOL("same_world", d.has_same_world),
+                 NUMBER("steps_equal", d.steps), NUMBER("steps_a", d.steps_a),
+                 NUMBER("steps_b", d.steps_b));
+        json_end(&j, '}');
+    } else {
         printf("%s: %s\n", iron_ledger_change_name(d.change), d.sentence);
-    if (d.change != IRON_LEDGER_EQUAL) {
+    }
+    if (differs) {
         err->text[0] = '\0'; /* the line above says it */
         status = IRON_E_MISMATCH;
     }

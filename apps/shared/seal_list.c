@@ -34,7 +34,7 @@ static bool unescape(char *name) {
 static size_t take_seal(const char *text, char seal[SEAL_ROOM]) {
     size_t length = 0;
 
-    while (length < SEAL_ROOM - 1 && isxdigit((unsigned char)text[length]) && length < SEAL_DIGITS)
+    while (length < SEAL_DIGITS && isxdigit((unsigned char)text[length]))
         length++;
     if (length == SEAL_DIGITS && text[length] == '-' && isdigit((unsigned char)text[length + 1])) {
         for (length++; length < SEAL_ROOM - 1 && isdigit((unsigned char)text[length]);)
@@ -262,52 +262,11 @@ static iron_status read_result(const sum_result *result, iron_digest_result *dig
     return iron_manifest_describe(result->manifest, info, err);
 }
 
-/* A part has no seal of its own: its line shows the range and the four words to add. */
-static void print_part(const iron_manifest_info *info, const iron_digest_result *r,
-                       const iron_bag_result *bag) {
-    printf("part %" PRIu32 "/%" PRIu32 ": ", info->part, info->parts);
-    if (info->tokens == 0)
-        fputs("no tokens", stdout);
-    else
-        printf("positions %" PRIu64 " to %" PRIu64 " of %" PRIu64 ", words %" PRIu64 " %" PRIu64
-               " %" PRIu64 " %" PRIu64,
-               info->first, info->first + info->tokens - 1, info->stream_tokens, r->words[0],
-               r->words[1], r->words[2], r->words[3]);
-    if (bag->cut.kind != IRON_BAG_CUT_NONE)
-        printf(", bag %s", bag->text);
-    putchar('\n');
-}
-
-/* Lists the files of a stream; *bytes is the size of a token. */
-static iron_status print_json_files(iron_json_writer *j, const sum_result *result, size_t count,
-                                    uint64_t *bytes, iron_error *err) {
-    iron_status status = IRON_OK;
-
-    if (result->is_stream)
-        iron_json_open(j, "files", '[');
-    for (size_t k = 0; k < count; k++) {
-        iron_manifest_file f = {.struct_size = sizeof f,
-                                .path = result->source ? iron_source_file(result->source, k)
-                                                       : result->name,
-                                .dtype = result->dtype};
-
-        if (result->manifest &&
-            (status = iron_manifest_file_at(result->manifest, k, &f, err)) != IRON_OK)
-            break;
-        *bytes = iron_dtype_bytes(f.dtype);
-        if (result->is_stream)
-            iron_json_text(j, NULL, f.path);
-    }
-    if (result->is_stream)
-        iron_json_close(j, ']');
-    return status;
-}
-
 static iron_status print_json(iron_json_writer *j, const sum_result *result,
                               const iron_digest_result *r, const iron_bag_result *bag,
                               const iron_manifest_info *info, iron_error *err) {
-    uint64_t bytes = 0;
-    iron_status status;
+    iron_status status = IRON_OK;
+    double bytes = 0;
 
     iron_json_open(j, NULL, '{');
     JSON_PUT(j, TEXT("file", result->name), TEXT("seal", r->seal),
@@ -323,14 +282,29 @@ static iron_status print_json(iron_json_writer *j, const sum_result *result,
     if (bag->cut.kind != IRON_BAG_CUT_NONE)
         JSON_PUT(j, TEXT("bag", bag->text), NUMBER("samples", bag->bag.samples),
                  TEXT("bag_cut", bag->cut_text));
-    status = print_json_files(j, result, info->file_count, &bytes, err);
+    if (result->is_stream)
+        iron_json_open(j, "files", '[');
+    for (size_t k = 0; k < info->file_count; k++) {
+        iron_manifest_file f = {
+            .struct_size = sizeof f, .path = result->name, .dtype = result->dtype};
+
+        if (result->source)
+            f.path = iron_source_file(result->source, k);
+        if (result->manifest &&
+            (status = iron_manifest_file_at(result->manifest, k, &f, err)) != IRON_OK)
+            break;
+        bytes = (double)r->tokens * (double)iron_dtype_bytes(f.dtype);
+        if (result->is_stream)
+            iron_json_text(j, NULL, f.path);
+    }
+    if (result->is_stream)
+        iron_json_close(j, ']');
     if (info->parts > 0)
         JSON_PUT(j, NUMBER("part", info->part), NUMBER("parts", info->parts),
                  NUMBER("first", info->first), NUMBER("stream_tokens", info->stream_tokens));
     if (result->seconds > 0)
-        JSON_PUT(
-            j, REAL("seconds", "%.6f", result->seconds),
-            REAL("gb_per_s", "%.6f", (double)r->tokens * (double)bytes / result->seconds * 1e-9));
+        JSON_PUT(j, REAL("seconds", "%.6f", result->seconds),
+                 REAL("gb_per_s", "%.6f", bytes / result->seconds * 1e-9));
     if (result->ranks > 0)
         iron_json_number(j, "ranks", result->ranks);
     iron_json_close(j, '}');
@@ -341,20 +315,29 @@ iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error
     iron_digest_result digest;
     iron_manifest_info info;
     iron_bag_result bag;
-    iron_status status = read_result(result, &digest, &bag, &info, err);
-
     if (printer->is_json && !printer->has_begun) {
         printer->j = json_begin('[');
         printer->has_begun = true;
     }
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(read_result(result, &digest, &bag, &info, err));
     if (printer->is_json)
         return print_json(&printer->j, result, &digest, &bag, &info, err);
-    if (info.parts > 0)
-        print_part(&info, &digest, &bag);
-    else
+    if (info.parts == 0) {
         print_line(printer, result->wants_bag ? bag.text : digest.seal, result->name);
+        return IRON_OK;
+    }
+    /* a part has no seal of its own: its line shows the range and the four words to add */
+    printf("part %" PRIu32 "/%" PRIu32 ": ", info.part, info.parts);
+    if (info.tokens == 0)
+        fputs("no tokens", stdout);
+    else
+        printf("positions %" PRIu64 " to %" PRIu64 " of %" PRIu64 ", words %" PRIu64 " %" PRIu64
+               " %" PRIu64 " %" PRIu64,
+               info.first, info.first + info.tokens - 1, info.stream_tokens, digest.words[0],
+               digest.words[1], digest.words[2], digest.words[3]);
+    if (bag.cut.kind != IRON_BAG_CUT_NONE)
+        printf(", bag %s", bag.text);
+    putchar('\n');
     return IRON_OK;
 }
 
