@@ -283,9 +283,8 @@ const command mpi_command_sum = {
     .description =
         "Prints what iron sum prints: <seal>  <file> for each file, or <bag>  <file> with --bag; a "
         "directory stands for its files. In contrast to iron sum, a file that cannot be read is an "
-        "error, and nothing is "
-        "printed. To write manifests in parallel, use iron sum --part and iron merge. Each rank "
-        "uses the CPU unless --backend is given.",
+        "error, and nothing is printed. To write manifests in parallel, use iron sum --part and "
+        "iron merge. Each rank uses the CPU unless --backend is given.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},
     .examples = "mpirun -n 16 iron-mpi sum shards/ --dtype u16 --stream",
     .options_bytes = sizeof(sum_options),

@@ -355,9 +355,8 @@ const command command_diff = {
         "changed, inserted, deleted, repeated, moved or reordered, or the stream was truncated or "
         "extended. One edit is named exactly; of several, the first is named, with their number. "
         "If the samples of A are all there in another order, they were shuffled: a sample is a row "
-        "or document of the files, or what --sample or --eos say. "
-        "Manifests are compared without their files; if the files still exist, everything is "
-        "exact.\n\n"
+        "or document of the files, or what --sample or --eos say. Manifests are compared without "
+        "their files; if the files still exist, everything is exact.\n\n"
         "--dtype may give two types, one for each side: --dtype u16,u32. A single type applies to "
         "headerless files; without one they have the type that the other side's manifest names. "
         "Comparisons run on the CPU.",

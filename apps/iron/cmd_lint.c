@@ -1042,10 +1042,9 @@ const command command_lint = {
     .synopsis = "DATASET... [OPTIONS]",
     .description =
         "Checks a directory, files, or a Megatron dataset named by its prefix, all at once: "
-        "indexes "
-        "and headers against the data, missing and repeated shards, the order of shards, ids, "
-        "empty documents, documents and files without an EOS at the end, empty files, and files "
-        "of different kinds. Prints one line for each finding: FILE: KIND: what was found. "
+        "indexes and headers against the data, missing and repeated shards, the order of shards, "
+        "ids, empty documents, documents and files without an EOS at the end, empty files, and "
+        "files of different kinds. Prints one line for each finding: FILE: KIND: what was found. "
         "docs/lint.md describes the kinds.\n\n"
         "Every file is read once. lint runs on the CPU: --backend accepts only auto and cpu, "
         "--device only 0 and all.",

@@ -106,11 +106,9 @@ const command command_merge = {
     .synopsis = "PART... [-o MANIFEST] [--json]",
     .description =
         "Takes all parts of one stream, in any order, and prints <seal>  <files>, or <bag>  "
-        "<files> "
-        "if they were made with --bag. Seal, bag and "
-        "manifest are the same as those of iron sum --manifest over the whole stream. If a part "
-        "is missing, repeated, overlapping or from another stream, the message names it and the "
-        "exit status is 2.",
+        "<files> if they were made with --bag. Seal, bag and manifest are the same as those of "
+        "iron sum --manifest over the whole stream. If a part is missing, repeated, overlapping or "
+        "from another stream, the message names it and the exit status is 2.",
     .groups = {{NULL, merge_table, COUNT(merge_table), 0}},
     .examples = "iron merge part-*.json -o corpus.manifest",
     .options_bytes = sizeof(merge_options),

@@ -261,13 +261,11 @@ const command command_sum = {
     .synopsis = "[FILE...] [OPTIONS]",
     .description =
         "Prints <seal>  <file> for each file; a directory stands for its token files in natural "
-        "order. "
-        "Without files, or for -, reads standard input. Two streams with the same tokens in the "
-        "same order have the same seal, whatever their format and token width. The seal detects "
-        "accidents, not deliberate changes.\n\n"
-        "With --bag, prints <bag>  <file>: two streams with the same samples in any order have "
-        "the same bag. A sample is a row or document of the file, or what --sample or --eos "
-        "say.\n\n"
+        "order. Without files, or for -, reads standard input. Two streams with the same tokens in "
+        "the same order have the same seal, whatever their format and token width. The seal "
+        "detects accidents, not deliberate changes.\n\n"
+        "With --bag, prints <bag>  <file>: two streams with the same samples in any order have the "
+        "same bag. A sample is a row or document of the file, or what --sample or --eos say.\n\n"
         "iron check verifies the printed list. Its last line is a comment with the options that "
         "check needs to read the files again.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},

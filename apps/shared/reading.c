@@ -38,8 +38,7 @@ const option reading_options[READING_COUNT] = {
            .choices = "auto cpu cuda opencl", .standard = "auto"),
     OPTION("device", OPTION_TEXT, "K", reading, devices,
            "device number within the backend, counted from 0; all, or several separated by commas, "
-           "share "
-           "the work",
+           "share the work",
            .standard = "0"),
 };
 
