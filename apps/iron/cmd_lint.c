@@ -67,14 +67,13 @@ typedef struct shard {
     char *path;
     bool is_named; /* by the user, not found in a directory */
     bool is_pipe;  /* or a device: it would be consumed, and might never end */
-    bool is_read;  /* to its end; otherwise `problem` says why not */
+    bool is_read;  /* to its end; otherwise `error` says why not */
     bool has_index, begins_with_eos;
     uint64_t bytes;
     iron_dtype dtype;
     char format[16];
-    char *problem;            /* the message, or NULL */
+    iron_error error;
     const char *problem_kind; /* NULL: the file could not be checked */
-    iron_status status;
     iron_digest_result digest;
     uint32_t last; /* token */
     uint64_t empty_documents, first_empty;
@@ -429,13 +428,12 @@ static void *work(void *context) {
         if (status == IRON_OK)
             status = read_shard(run, s, source, buffer, &err);
         s->is_read = status == IRON_OK;
-        s->status = status;
+        s->error = err;
+        s->error.status = status;
         if (status == IRON_E_FORMAT)
             s->problem_kind = err.native == BAD_VALUE ? "ids"
                               : source                ? damage_kind(s->format)
                                                       : refusal_kind(run->options, s);
-        if (status != IRON_OK)
-            s->problem = strdup(s->problem_kind ? without_name(err.text, s->path) : err.text);
         iron_source_close(source);
     }
     free(buffer);
@@ -480,7 +478,7 @@ static void report_shard(const lint_options *o, const shard *s, finding_list *fo
 
     if (s->problem_kind)
         add_finding(found, s->problem_kind, s->path, NO_PLACE, "%s",
-                    s->problem ? s->problem : "out of memory");
+                    without_name(s->error.text, s->path));
     if (!s->is_read)
         return;
     if (r->tokens == 0)
@@ -547,7 +545,7 @@ static bool report_no_index(const lint_options *o, const shard_list *list, const
                             finding_list *found) {
     bool is_forced = o->reading.format && strcmp(o->reading.format, "auto") != 0;
     char *index = ends_with(s->path, ".bin") ? path_beside(s->path, 4, ".idx") : NULL;
-    bool is_raw = s->is_read ? strcmp(s->format, "raw") == 0 : s->status == IRON_E_ARG;
+    bool is_raw = s->is_read ? strcmp(s->format, "raw") == 0 : s->error.status == IRON_E_ARG;
     bool has_index = is_file(index), is_reported = true;
 
     is_raw = is_raw && !is_forced;
@@ -580,39 +578,30 @@ static bool is_same_kind(const shard *a, const shard *b) {
     return a->dtype == b->dtype && strcmp(a->format, b->format) == 0;
 }
 
-/* The first file of the most frequent kind; of two equally frequent ones, of the first. */
-static const shard *usual_kind(const shard *const *files, size_t count, size_t *usual) {
-    const shard *kinds[KINDS_MAX];
-    size_t counts[KINDS_MAX] = {0}, kind_count = 0, best = 0;
-
-    for (size_t k = 0; k < count; k++) {
-        size_t kind = 0;
-
-        while (kind < kind_count && !is_same_kind(kinds[kind], files[k]))
-            kind++;
-        if (kind == KINDS_MAX)
-            continue;
-        if (kind == kind_count)
-            kinds[kind_count++] = files[k];
-        counts[kind]++;
-    }
-    for (size_t k = 1; k < kind_count; k++)
-        best = counts[k] > counts[best] ? k : best;
-    *usual = counts[best];
-    return kind_count ? kinds[best] : NULL;
-}
-
 static iron_status compare_shards(const shard_list *list, finding_list *found, iron_error *err) {
     const shard **files = calloc(list->count + 1, sizeof(void *));
-    size_t count = 0, usual;
-    const shard *like;
+    const shard *kinds[KINDS_MAX] = {0},
+                *like; /* the first file of each kind, of the most frequent */
+    size_t counts[KINDS_MAX] = {0}, kind_count = 0, usual = 0, count = 0;
 
     if (!files)
         return no_memory(err);
     for (size_t k = 0; k < list->count; k++)
         if (list->items[k].is_read && list->items[k].digest.tokens > 0)
             files[count++] = &list->items[k];
-    like = usual_kind(files, count, &usual);
+    for (size_t k = 0; k < count; k++) {
+        size_t kind = 0;
+
+        while (kind < kind_count && !is_same_kind(kinds[kind], files[k]))
+            kind++;
+        if (kind == kind_count)
+            kinds[kind_count++] = files[k];
+        counts[kind]++;
+    }
+    for (size_t k = 1; k < kind_count; k++)
+        usual = counts[k] > counts[usual] ? k : usual;
+    like = kinds[usual];
+    usual = counts[usual];
     for (size_t k = 0; k < count; k++)
         if (!is_same_kind(files[k], like))
             add_finding(found, "mixed", files[k]->path, NO_PLACE,
@@ -932,21 +921,6 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
     return IRON_OK;
 }
 
-/* Output. */
-
-static void print_json(const finding_list *found, size_t files, uint64_t tokens) {
-    iron_json_writer j = json_begin('{');
-
-    JSON_PUT(&j, TEXT("schema", "iron.lint/1"), NUMBER("files", files), NUMBER("tokens", tokens));
-    iron_json_open(&j, "findings", '[');
-    for (const finding *f = found->items; f < found->items + found->count; f++)
-        JSON_PUT(&j, OBJECT(NULL, TEXT("kind", f->kind), TEXT("file", f->file),
-                            KNOWN("position", f->position), KNOWN("count", f->count),
-                            TEXT("text", f->text)));
-    iron_json_close(&j, ']');
-    json_end(&j, '}');
-}
-
 /* Collects all findings. A file that cannot be read is reported on standard error, and the result
  * is then its status; wrong options (IRON_E_ARG) end the command. */
 static iron_status conclude(lint_run *run, finding_list *found, iron_error *err) {
@@ -961,11 +935,10 @@ static iron_status conclude(lint_run *run, finding_list *found, iron_error *err)
         report_shard(run->options, s, found);
         if (report_no_index(run->options, list, s, found) || s->is_read || s->problem_kind)
             continue;
-        *err = (iron_error){.status = s->status};
-        snprintf(err->text, sizeof err->text, "%s", s->problem ? s->problem : "out of memory");
-        if (s->status == IRON_E_ARG || s->status == IRON_E_NOMEM)
-            return s->status;
-        unread = s->status;
+        *err = s->error;
+        if (err->status == IRON_E_ARG || err->status == IRON_E_NOMEM)
+            return err->status;
+        unread = err->status;
         command_complain(err);
     }
     IRON_TRY(look_at_names(list, found, err));
@@ -976,7 +949,14 @@ static iron_status conclude(lint_run *run, finding_list *found, iron_error *err)
     return unread;
 }
 
-static iron_status check_options(lint_options *o, const args *a, iron_error *err) {
+static iron_status run(void *options, args *a, iron_error *err) {
+    lint_options *o = options;
+    lint_run r = {.options = o};
+    finding_list found = {0};
+    uint64_t tokens = 0;
+    iron_status status = IRON_OK;
+    iron_json_writer j;
+
     if (a->value_count == 0)
         return usage(err, "no dataset; name a directory, files or a Megatron prefix");
     for (size_t k = 0; k < a->value_count; k++)
@@ -985,17 +965,7 @@ static iron_status check_options(lint_options *o, const args *a, iron_error *err
     if (o->has_eos && o->has_vocab && o->eos >= o->vocab)
         return usage(err, "--eos %" PRIu32 " is not below --vocab %" PRIu64, o->eos, o->vocab);
     IRON_TRY(reading_cpu_only(&o->reading, "lint runs", err));
-    return reading_check(&o->reading, err);
-}
-
-static iron_status run(void *options, args *a, iron_error *err) {
-    lint_options *o = options;
-    lint_run r = {.options = o};
-    finding_list found = {0};
-    uint64_t tokens = 0;
-    iron_status status = IRON_OK;
-
-    IRON_TRY(check_options(o, a, err));
+    IRON_TRY(reading_check(&o->reading, err));
     for (size_t k = 0; status == IRON_OK && k < a->value_count; k++)
         status = add_argument(&r.shards, &o->reading, a->values[k], err);
     if (status != IRON_OK)
@@ -1009,15 +979,29 @@ static iron_status run(void *options, args *a, iron_error *err) {
         tokens += r.shards.items[k].is_read ? r.shards.items[k].digest.tokens : 0;
     if (status == IRON_OK && found.count > 0)
         status = IRON_E_MISMATCH;
-    for (size_t k = 0; k < found.count && !o->wants_json; k++) {
-        seal_name_print(found.items[k].file);
-        printf(": %s: %s\n", found.items[k].kind, found.items[k].text);
+    if (o->wants_json) {
+        j = json_begin('{');
+        JSON_PUT(&j, TEXT("schema", "iron.lint/1"), NUMBER("files", r.shards.count),
+                 NUMBER("tokens", tokens));
+        iron_json_open(&j, "findings", '[');
     }
-    if (o->wants_json)
-        print_json(&found, r.shards.count, tokens);
-    else if (found.count == 0 && status == IRON_OK)
+    for (const finding *f = found.items; f < found.items + found.count; f++) {
+        if (o->wants_json) {
+            JSON_PUT(&j, OBJECT(NULL, TEXT("kind", f->kind), TEXT("file", f->file),
+                                KNOWN("position", f->position), KNOWN("count", f->count),
+                                TEXT("text", f->text)));
+            continue;
+        }
+        seal_name_print(f->file);
+        printf(": %s: %s\n", f->kind, f->text);
+    }
+    if (o->wants_json) {
+        iron_json_close(&j, ']');
+        json_end(&j, '}');
+    } else if (found.count == 0 && status == IRON_OK) {
         printf("no findings: %zu %s, %" PRIu64 " tokens\n", r.shards.count,
                plural(r.shards.count, "file", "files"), tokens);
+    }
     if (found.count > 0)
         snprintf(err->text, sizeof err->text, "%zu %s in %zu %s", found.count,
                  plural(found.count, "finding", "findings"), r.shards.count,
@@ -1028,10 +1012,8 @@ done:
         free(found.items[k].text);
     }
     free(found.items);
-    for (size_t k = 0; k < r.shards.count; k++) {
+    for (size_t k = 0; k < r.shards.count; k++)
         free(r.shards.items[k].path);
-        free(r.shards.items[k].problem);
-    }
     free(r.shards.items);
     return status;
 }
