@@ -14,7 +14,6 @@
 #include "ranks.h"
 #include "reading.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

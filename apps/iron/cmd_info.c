@@ -119,40 +119,32 @@ static void note(const char *what, const info_backend *b, size_t index, const ch
     fputc('\n', stderr);
 }
 
-/* A calibration that cannot be saved is not a failure. */
-static iron_status calibrate(const inventory *v, const info_backend *b, size_t index,
-                             iron_error *err) {
-    info_device *d = &b->devices[index];
-    iron_error why = {IRON_OK, 0, "there is no cache folder; set IRON_CACHE_DIR"};
-    iron_status status = IRON_E_IO;
-
-    if (v->cache_folder[0]) {
-        progress p = progress_start(0);
-
-        status = iron_calibrate(b->name, (uint32_t)index, progress_update, &p, &why);
-        progress_clear(&p);
-    }
-    d->is_calibrated = status == IRON_OK;
-    if (status == IRON_E_IO) {
-        memcpy(d->reason, why.text, sizeof d->reason);
-        note("calibration not saved for", b, index, d->reason);
-        return IRON_OK;
-    }
-    if (status != IRON_OK)
-        *err = why;
-    return status;
-}
-
+/* Measures and calibrates a device. A calibration that cannot be saved is not a failure. */
 static iron_status measure_device(const inventory *v, const info_backend *b, size_t index,
                                   iron_error *err) {
     info_device *d = &b->devices[index];
     progress p = progress_start(0);
     iron_measure_options options = {.progress = progress_update, .context = &p};
+    iron_error why = {IRON_E_IO, 0, "there is no cache folder; set IRON_CACHE_DIR"};
     iron_status status = iron_measure_device(b->name, (uint32_t)index, &options, &d->ceilings, err);
 
     progress_clear(&p);
     d->is_measured = status == IRON_OK;
-    return status == IRON_OK ? calibrate(v, b, index, err) : status;
+    IRON_TRY(status);
+    if (v->cache_folder[0]) {
+        p = progress_start(0);
+        why.status = iron_calibrate(b->name, (uint32_t)index, progress_update, &p, &why);
+        progress_clear(&p);
+    }
+    d->is_calibrated = why.status == IRON_OK;
+    if (why.status == IRON_E_IO) {
+        memcpy(d->reason, why.text, sizeof d->reason);
+        note("calibration not saved for", b, index, d->reason);
+    } else if (why.status != IRON_OK) {
+        *err = why;
+        return why.status;
+    }
+    return IRON_OK;
 }
 
 /* Measures the CPU (threads 0: all) and every real GPU, or one device of the backend that is named.
@@ -165,8 +157,8 @@ static iron_status inventory_measure(inventory *v, const char *backend, uint32_t
     iron_status status;
 
     if (backend && !is_cpu(backend))
-        return b->device_count > 0 ? measure_device(v, b, device, err)
-                                   : usage(err, "backend %s is absent: %.180s", b->name, b->reason);
+        return b->is_available ? measure_device(v, b, device, err)
+                               : usage(err, "backend %s is absent: %.180s", b->name, b->reason);
     status = iron_measure_ceilings(&options, &v->ceilings, err);
     progress_clear(&p);
     v->is_cpu_measured = status == IRON_OK;
@@ -295,21 +287,6 @@ static void print_modes(const inventory *v, bool wants_cpu) {
     }
 }
 
-static void print_cpu_ceilings(const iron_ceilings *c) {
-    const struct {
-        const char *name;
-        const iron_ceiling *ceiling;
-    } rows[] = {{"read", &c->read}, {"write", &c->write}, {"copy", &c->copy}, {"triad", &c->triad}};
-
-    printf("\nceilings of cpu: the fastest of %u passes over %s; bytes read and written count\n",
-           c->passes, size_of(c->buffer_bytes).text);
-    printf("  %-8s %10s   %3u thread%s\n", "", "1 thread", c->threads, c->threads == 1 ? "" : "s");
-    for (size_t k = 0; k < COUNT(rows); k++)
-        printf("  %-8s %5.1f GB/s   %6.1f GB/s   %s\n", rows[k].name,
-               rows[k].ceiling->one_thread_gb_s, rows[k].ceiling->all_threads_gb_s,
-               rows[k].ceiling->shape);
-}
-
 static void print_device_ceilings(const inventory *v, const char *backend, size_t index,
                                   const info_device *d) {
     const iron_device_ceilings *c = &d->ceilings;
@@ -347,6 +324,11 @@ static bool library_at(size_t index, iron_library_info *info) {
 }
 
 static void print_inventory(const inventory *v) {
+    const iron_ceilings *c = &v->ceilings;
+    const struct {
+        const char *name;
+        const iron_ceiling *ceiling;
+    } rows[] = {{"read", &c->read}, {"write", &c->write}, {"copy", &c->copy}, {"triad", &c->triad}};
     iron_library_info library;
 
     printf("iron %s\n\nbackends\n", iron_version());
@@ -364,8 +346,17 @@ static void print_inventory(const inventory *v) {
                    library.library);
     printf("\ncache folder: %s\n",
            v->cache_folder[0] ? v->cache_folder : "none; set IRON_CACHE_DIR to use one");
-    if (v->is_cpu_measured)
-        print_cpu_ceilings(&v->ceilings);
+    if (v->is_cpu_measured) {
+        printf(
+            "\nceilings of cpu: the fastest of %u passes over %s; bytes read and written count\n",
+            c->passes, size_of(c->buffer_bytes).text);
+        printf("  %-8s %10s   %3u thread%s\n", "", "1 thread", c->threads,
+               c->threads == 1 ? "" : "s");
+    }
+    for (size_t k = 0; v->is_cpu_measured && k < COUNT(rows); k++)
+        printf("  %-8s %5.1f GB/s   %6.1f GB/s   %s\n", rows[k].name,
+               rows[k].ceiling->one_thread_gb_s, rows[k].ceiling->all_threads_gb_s,
+               rows[k].ceiling->shape);
     for (const info_backend *b = v->backends; b < v->backends + v->backend_count; b++)
         for (size_t k = 0; k < b->device_count; k++)
             if (b->devices[k].is_measured)
@@ -376,7 +367,8 @@ static void put_device(iron_json_writer *j, const inventory *v, const info_devic
                        size_t index) {
     const iron_device_info *i = &d->info;
     const iron_device_ceilings *c = &d->ceilings;
-    char version[32];
+    char version[32], word[64];
+    size_t length;
 
     snprintf(version, sizeof version, "%u.%u", i->version / 100, i->version / 10 % 10);
     iron_json_open(j, NULL, '{');
@@ -385,14 +377,10 @@ static void put_device(iron_json_writer *j, const inventory *v, const info_devic
              NUMBER("memory_bytes", i->memory_bytes), NUMBER("cache_bytes", i->cache_bytes),
              BOOL("is_gpu", i->is_gpu));
     iron_json_open(j, "memory", '[');
-    for (const char *at = i->memory; *at;) { /* words separated by blanks */
-        size_t length = strcspn(at, " ");
-        char word[64];
-
+    for (const char *at = i->memory; *at; at += length, at += strspn(at, " ")) {
+        length = strcspn(at, " ");
         snprintf(word, sizeof word, "%.*s", (int)length, at);
-        if (length > 0)
-            iron_json_text(j, NULL, word);
-        at += length + (at[length] == ' ');
+        iron_json_text(j, NULL, word);
     }
     iron_json_close(j, ']');
     if (d->is_measured) /* and whether it was calibrated */

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TOP_MAX     1000u
 #define TOP_DEFAULT 10u
