@@ -298,22 +298,6 @@ static iron_status check_list(const check_options *o, const char *path, check_ta
     return status;
 }
 
-/* --dtype and --format must agree with the manifest. */
-static iron_status check_flags(const check_options *o, const iron_manifest *m, iron_error *err) {
-    iron_manifest_file f = {.struct_size = sizeof f};
-    const char *format = o->reading.format;
-
-    for (size_t k = 0; iron_manifest_file_at(m, k, &f, NULL) == IRON_OK; k++) {
-        if (o->reading.dtype != IRON_DTYPE_NONE && o->reading.dtype != f.dtype)
-            return usage(err, "--dtype %s contradicts the manifest, where %.100s is %s",
-                         o->reading.dtype_name, f.path, iron_dtype_name(f.dtype));
-        if (format && strcmp(format, "auto") != 0 && strcmp(format, f.format) != 0)
-            return usage(err, "--format %.20s contradicts the manifest, where %.100s is %s", format,
-                         f.path, f.format);
-    }
-    return IRON_OK;
-}
-
 /* The files that differ are always named. The others are, too, unless there are many: then one line
  * counts them, which also ends with OK. */
 static iron_status print_files(const check_options *o, const char *path, const iron_manifest *m,
@@ -352,12 +336,22 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
                                   .takes_missing = o->ignores_missing,
                                   .progress = progress_update,
                                   .context = &p};
+    iron_manifest_file f = {.struct_size = sizeof f};
+    const char *format = o->reading.format;
     iron_manifest *m = NULL;
     iron_check *check = NULL;
     iron_status status = iron_manifest_read(path, &m, err);
 
-    if (status == IRON_OK)
-        status = check_flags(o, m, err);
+    if (format && strcmp(format, "auto") == 0)
+        format = NULL;
+    for (size_t k = 0; status == IRON_OK && iron_manifest_file_at(m, k, &f, NULL) == IRON_OK; k++) {
+        if (o->reading.dtype != IRON_DTYPE_NONE && o->reading.dtype != f.dtype)
+            status = usage(err, "--dtype %s contradicts the manifest, where %.100s is %s",
+                           o->reading.dtype_name, f.path, iron_dtype_name(f.dtype));
+        else if (format && strcmp(format, f.format) != 0)
+            status = usage(err, "--format %.20s contradicts the manifest, where %.100s is %s",
+                           format, f.path, f.format);
+    }
     if (status == IRON_OK)
         status = iron_check_run(m, &options, &check, err);
     progress_clear(&p);

@@ -10,6 +10,7 @@
 #include "command.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -228,34 +229,6 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     json_end(&j, '}');
 }
 
-/* --dtype u16,u32 gives one type for each side; the one of this side is copied to `name`. */
-static iron_status side_reading(const reading *given, int side, char name[DTYPE_ROOM], reading *out,
-                                iron_error *err) {
-    const char *comma = given->dtype_name ? strchr(given->dtype_name, ',') : NULL;
-    const char *from = comma && side ? comma + 1 : given->dtype_name;
-    size_t length = comma && !side ? (size_t)(comma - from) : strlen(comma ? from : "");
-
-    *out = *given;
-    out->is_for_raw = !comma; /* one stream may have a header and the other none */
-    if (comma) {
-        if (length >= DTYPE_ROOM)
-            return usage(err, "--dtype %.40s: use one of u8, u16, u32, i32 and i64, or two: A,B",
-                         given->dtype_name);
-        memcpy(name, from, length);
-        name[length] = '\0';
-        out->dtype_name = name;
-    }
-    return reading_check(out, err);
-}
-
-/* Standard input that is a file, from its beginning on, can be read at any position. */
-static bool is_redirected_file(const char *path) {
-    struct stat info;
-
-    return strcmp(path, "-") == 0 && fstat(STDIN_FILENO, &info) == 0 && S_ISREG(info.st_mode) &&
-           lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
-}
-
 /* Manifests first, since they tell the type of the other side. */
 static iron_status open_inputs(const diff_options *o, const args *a, diff_input inputs[2],
                                iron_error *err) {
@@ -268,12 +241,24 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
             status = open_manifest(&inputs[side], err);
     }
     for (int side = 0; side < 2 && status == IRON_OK; side++) {
+        const char *path = inputs[side].path, *names = o->reading.dtype_name;
+        const char *comma = names ? strchr(names, ',') : NULL;
         iron_manifest_file first = {.struct_size = sizeof first};
+        reading r = o->reading;
+        struct stat info;
         char name[DTYPE_ROOM];
-        const char *path;
-        reading r;
+        int length;
 
-        status = side_reading(&o->reading, side, name, &r, err);
+        r.is_for_raw = !comma; /* one stream may have a header and the other none */
+        if (comma) {           /* --dtype u16,u32 gives one type for each side */
+            length = snprintf(name, sizeof name, "%.*s", side ? INT_MAX : (int)(comma - names),
+                              side ? comma + 1 : names);
+            if (length >= DTYPE_ROOM)
+                return usage(
+                    err, "--dtype %.40s: use one of u8, u16, u32, i32 and i64, or two: A,B", names);
+            r.dtype_name = name;
+        }
+        status = reading_check(&r, err);
         if (status != IRON_OK || inputs[side].manifest)
             continue;
         /* without --dtype, headerless files have the type that the other side's manifest lists */
@@ -283,7 +268,10 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
             r.dtype = first.dtype;
         }
         r.wants_seekable = true;
-        path = is_redirected_file(inputs[side].path) ? "/dev/stdin" : inputs[side].path;
+        /* standard input that is a file, from its beginning on, can be read at any position */
+        if (strcmp(path, "-") == 0 && fstat(STDIN_FILENO, &info) == 0 && S_ISREG(info.st_mode) &&
+            lseek(STDIN_FILENO, 0, SEEK_CUR) == 0)
+            path = "/dev/stdin";
         status = reading_open(&r, &path, 1, &inputs[side].source, err);
     }
     return status;

@@ -26,12 +26,29 @@ static const option gen_table[] = {
            .letter = 'o', .standard = "-"),
 };
 
-static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_output *output,
-                                iron_error *err) {
+static iron_status run(void *options, args *a, iron_error *err) {
     static uint32_t tokens[CHUNK_TOKENS];
-    progress p = progress_start(iron_dtype_bytes(dtype));
+    gen_options *o = options;
+    iron_output *output = NULL;
+    iron_dtype dtype = IRON_DTYPE_NONE;
     iron_status status = IRON_OK;
+    progress p;
 
+    if (a->value_count > 0)
+        return usage(err, "gen takes no argument '%.60s'; see iron gen --help", a->values[0]);
+    IRON_TRY(iron_dtype_parse(o->dtype, &dtype, err));
+    if (dtype != IRON_DTYPE_U16 && dtype != IRON_DTYPE_U32)
+        return usage(err, "--dtype '%.40s' is not written by gen; use u16 or u32", o->dtype);
+    if (!o->output && isatty(STDOUT_FILENO))
+        return usage(err, "tokens are not text for a terminal; name a file with -o, or use a pipe");
+    if (!o->output)
+        o->output = "-";
+    if (dtype == IRON_DTYPE_U16 && o->limit > 65536)
+        return usage(err, "--limit %" PRIu64 " is above 65536, the limit of u16; use --dtype u32",
+                     o->limit);
+    IRON_TRY(iron_output_open(o->output, &output, err));
+    command_guard_file(iron_output_temporary(output));
+    p = progress_start(iron_dtype_bytes(dtype));
     for (uint64_t done = 0; done < o->count && status == IRON_OK;) {
         uint64_t left = o->count - done;
         size_t some = left < CHUNK_TOKENS ? (size_t)left : CHUNK_TOKENS;
@@ -48,30 +65,6 @@ static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_out
         progress_update(&p, done, o->count);
     }
     progress_clear(&p);
-    return status;
-}
-
-static iron_status run(void *options, args *a, iron_error *err) {
-    gen_options *o = options;
-    iron_output *output = NULL;
-    iron_dtype dtype = IRON_DTYPE_NONE;
-    iron_status status;
-
-    if (a->value_count > 0)
-        return usage(err, "gen takes no argument '%.60s'; see iron gen --help", a->values[0]);
-    IRON_TRY(iron_dtype_parse(o->dtype, &dtype, err));
-    if (dtype != IRON_DTYPE_U16 && dtype != IRON_DTYPE_U32)
-        return usage(err, "--dtype '%.40s' is not written by gen; use u16 or u32", o->dtype);
-    if (!o->output && isatty(STDOUT_FILENO))
-        return usage(err, "tokens are not text for a terminal; name a file with -o, or use a pipe");
-    if (!o->output)
-        o->output = "-";
-    if (dtype == IRON_DTYPE_U16 && o->limit > 65536)
-        return usage(err, "--limit %" PRIu64 " is above 65536, the limit of u16; use --dtype u32",
-                     o->limit);
-    IRON_TRY(iron_output_open(o->output, &output, err));
-    command_guard_file(iron_output_temporary(output));
-    status = write_stream(o, dtype, output, err);
     if (status == IRON_OK)
         status = iron_output_commit(output, err);
     else

@@ -209,28 +209,6 @@ static iron_status print_findings(iron_ledger_findings *found, iron_error *err) 
     return IRON_OK;
 }
 
-static void findings_json(const iron_ledgers_summary *s, const iron_ledger_findings *found) {
-    iron_json_writer j = json_begin('{');
-
-    summary_json(&j, "iron.ledger-check/1", s);
-    iron_json_open(&j, "findings", '[');
-    for (size_t k = 0; k < found->count; k++) {
-        const iron_ledger_finding *f = &found->list[k];
-
-        JSON_PUT(&j,
-                 OBJECT(NULL, TEXT("kind", iron_ledger_kind_name(f->kind)), NUMBER("step", f->step),
-                        NUMBER("rank", f->rank), NUMBER("first_step", f->first_step),
-                        NUMBER("first_rank", f->first_rank), NUMBER("count", f->count)));
-    }
-    iron_json_close(&j, ']');
-    iron_json_number(&j, "findings_total", found->total);
-    iron_json_open(&j, "totals", '{');
-    for (int k = 0; k < IRON_LEDGER_KINDS; k++)
-        iron_json_number(&j, iron_ledger_kind_name((iron_ledger_kind)k), found->totals[k]);
-    iron_json_close(&j, '}');
-    json_end(&j, '}');
-}
-
 static iron_status check(const ledger_options *o, const iron_ledgers *l,
                          const iron_ledgers_summary *s, iron_error *err) {
     iron_ledger_findings found;
@@ -253,14 +231,30 @@ static iron_status check(const ledger_options *o, const iron_ledgers *l,
                        "%" PRIu32 " of the run's ranks have no ledger here, first rank %" PRIu32
                        "; what they saw is not checked",
                        s->missing_ranks, s->first_missing_rank);
-    if (o->wants_json)
-        findings_json(s, &found);
-    else if (found.total > 0)
+    if (o->wants_json) {
+        iron_json_writer j = json_begin('{');
+
+        summary_json(&j, "iron.ledger-check/1", s);
+        iron_json_open(&j, "findings", '[');
+        for (const iron_ledger_finding *f = found.list; f < found.list + found.count; f++)
+            JSON_PUT(&j, OBJECT(NULL, TEXT("kind", iron_ledger_kind_name(f->kind)),
+                                NUMBER("step", f->step), NUMBER("rank", f->rank),
+                                NUMBER("first_step", f->first_step),
+                                NUMBER("first_rank", f->first_rank), NUMBER("count", f->count)));
+        iron_json_close(&j, ']');
+        iron_json_number(&j, "findings_total", found.total);
+        iron_json_open(&j, "totals", '{');
+        for (int k = 0; k < IRON_LEDGER_KINDS; k++)
+            iron_json_number(&j, iron_ledger_kind_name((iron_ledger_kind)k), found.totals[k]);
+        iron_json_close(&j, '}');
+        json_end(&j, '}');
+    } else if (found.total > 0) {
         status = print_findings(&found, err);
-    else
+    } else {
         printf("OK: %" PRIu64 " steps on %" PRIu64 " ranks, %" PRIu64 " samples, %" PRIu64
                " tokens: nothing repeats, conflicts or is missing\n",
                s->steps, s->ranks, s->samples, s->tokens);
+    }
     if (status == IRON_OK && found.total > 0) {
         usage(err, "%" PRIu64 " finding%s", found.total, found.total == 1 ? "" : "s");
         status = err->status = IRON_E_MISMATCH;

@@ -153,32 +153,20 @@ static char *path_beside(const char *path, size_t cut, const char *suffix) {
     return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
 }
 
-/* P.bin if the user names a Megatron dataset by its prefix P or by its index P.idx, else NULL. */
-static char *megatron_path(const char *path) {
-    struct stat info;
-    char *bin = NULL;
-
-    if (ends_with(path, ".idx"))
-        bin = path_beside(path, 4, ".bin");
-    else if (stat(path, &info) != 0)
-        bin = path_beside(path, 0, ".bin");
-    if (is_file(bin))
-        return bin;
-    free(bin);
-    return NULL;
-}
-
-/* Adds the files of an argument: those of a directory in natural order. */
+/* Adds the files of an argument: those of a directory in natural order; P.bin if it is the prefix P
+ * of a Megatron dataset or its index P.idx. */
 static iron_status add_argument(shard_list *list, const reading *r, const char *argument,
                                 iron_error *err) {
-    char *bin = megatron_path(argument);
     iron_input_files *files = NULL;
     struct stat info;
-    bool is_named = stat(argument, &info) != 0 || !S_ISDIR(info.st_mode);
+    bool is_there = stat(argument, &info) == 0, is_named = !is_there || !S_ISDIR(info.st_mode);
+    bool is_index = ends_with(argument, ".idx");
+    char *bin = is_index || !is_there ? path_beside(argument, is_index ? 4 : 0, ".bin") : NULL;
     iron_status status;
 
-    if (bin)
+    if (is_file(bin))
         return add_shard(list, bin, true, err);
+    free(bin);
     status = reading_list(r, argument, &files, err);
     for (size_t k = 0; status == IRON_OK && k < iron_input_files_count(files); k++)
         status = add_shard(list, strdup(iron_input_files_at(files, k)), is_named, err);
@@ -359,14 +347,10 @@ static const char *without_name(const char *message, const char *path) {
     return message + strspn(message, ": ");
 }
 
-static const char *damage_kind(const char *format) {
-    return strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0 ? "index" : "header";
-}
-
-/* What a file that its format's reader refused suffers from. */
-static const char *refusal_kind(const lint_options *o, const shard *s) {
+/* What a file suffers from whose format's reader refused it, or its index while it was read. */
+static const char *damage_kind(const lint_options *o, const shard *s) {
     iron_sniff_report report = {.struct_size = sizeof report};
-    const char *format = o->reading.format;
+    const char *format = s->format[0] ? s->format : o->reading.format;
 
     if (!format || strcmp(format, "auto") == 0) {
         /* it tells the format also of damaged files */
@@ -374,7 +358,9 @@ static const char *refusal_kind(const lint_options *o, const shard *s) {
         iron_sniff_report_deinit(&report);
         format = report.format;
     }
-    return strcmp(format, "raw") == 0 ? "size" : damage_kind(format);
+    return strcmp(format, "raw") == 0 && !s->format[0]                    ? "size"
+           : strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0 ? "index"
+                                                                          : "header";
 }
 
 /* A table in a compressed file must be seekable: else its rows are known too late. */
@@ -431,9 +417,7 @@ static void *work(void *context) {
         s->error = err;
         s->error.status = status;
         if (status == IRON_E_FORMAT)
-            s->problem_kind = err.native == BAD_VALUE ? "ids"
-                              : source                ? damage_kind(s->format)
-                                                      : refusal_kind(run->options, s);
+            s->problem_kind = err.native == BAD_VALUE ? "ids" : damage_kind(run->options, s);
         iron_source_close(source);
     }
     free(buffer);
@@ -651,20 +635,6 @@ typedef struct name_group {
 } name_group;
 
 static size_t digits_at(const char *text) { return strspn(text, "0123456789"); }
-
-static numbered_name parse_name(const shard *file) {
-    const char *slash = strrchr(file->path, '/');
-    numbered_name n = {.file = file, .base = slash ? slash + 1 : file->path};
-
-    for (const char *at = n.base; *at;) {
-        size_t digits = digits_at(at);
-
-        if (digits > 0 && n.count < NUMBERS_MAX)
-            n.numbers[n.count++] = (name_number){at, digits, strtoull(at, NULL, 10)};
-        at += digits > 0 ? digits : 1;
-    }
-    return n;
-}
 
 /* Compares directories, then names without their numbers. */
 static int compare_patterns(const numbered_name *a, const numbered_name *b) {
@@ -902,8 +872,16 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
     if (!names)
         return no_memory(err);
     for (size_t k = 0; k < list->count; k++) {
-        numbered_name n = parse_name(&list->items[k]);
+        const char *path = list->items[k].path, *slash = strrchr(path, '/');
+        numbered_name n = {.file = &list->items[k], .base = slash ? slash + 1 : path};
 
+        for (const char *at = n.base; *at;) {
+            size_t digits = digits_at(at);
+
+            if (digits > 0 && n.count < NUMBERS_MAX)
+                n.numbers[n.count++] = (name_number){at, digits, strtoull(at, NULL, 10)};
+            at += digits > 0 ? digits : 1;
+        }
         if (n.count > 0 && n.count < NUMBERS_MAX)
             names[count++] = n;
     }

@@ -18,35 +18,13 @@ static const option merge_table[] = {
            "print one JSON document, like iron sum"),
 };
 
-/* The names of the files in a manifest, joined by blanks; free() it. */
-static char *name_files(const iron_manifest *m, iron_error *err) {
-    iron_manifest_info info = {.struct_size = sizeof info};
-    const char **names;
-    char *all = NULL;
-
-    if (iron_manifest_describe(m, &info, err) != IRON_OK)
-        return NULL;
-    names = calloc(info.file_count + 1, sizeof *names);
-    if (!names) {
-        usage(err, "out of memory for %zu names", info.file_count);
-        return NULL;
-    }
-    for (size_t k = 0; k < info.file_count; k++) {
-        iron_manifest_file f = {.struct_size = sizeof f};
-
-        if (iron_manifest_file_at(m, k, &f, err) == IRON_OK)
-            names[k] = f.path;
-    }
-    all = join_names(names, info.file_count, err);
-    free(names);
-    return all;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     merge_options *o = options;
     iron_manifest **parts = NULL, *whole = NULL;
     sum_result result = {.is_stream = true};
     iron_bag_result bag = {.struct_size = sizeof bag};
+    iron_manifest_info info = {.struct_size = sizeof info};
+    const char **names = NULL;
     sum_printer to = {0};
     char *name = NULL;
     iron_status status;
@@ -63,10 +41,10 @@ static iron_status run(void *options, args *a, iron_error *err) {
         return usage(err, "out of memory for %zu parts", a->value_count);
     for (size_t k = 0; k < a->value_count; k++) {
         const char *path = a->values[k];
-        struct stat info;
+        struct stat found;
 
         /* a token file, for example; a pipe cannot be checked in advance */
-        if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && !iron_manifest_is_one(path))
+        if (stat(path, &found) == 0 && S_ISREG(found.st_mode) && !iron_manifest_is_one(path))
             status = usage(
                 err, "%.120s is not a part of a stream; name files that iron sum --part wrote",
                 path);
@@ -78,9 +56,21 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if ((status = iron_manifest_merge(parts, a->value_count, &whole, err)) != IRON_OK ||
         (o->output && (status = iron_manifest_write(whole, o->output, err)) != IRON_OK))
         goto done;
-    name = name_files(whole, err);
-    status = err->status;
-    if (!name)
+    if ((status = iron_manifest_describe(whole, &info, err)) != IRON_OK)
+        goto done;
+    names = calloc(info.file_count + 1, sizeof *names);
+    for (size_t k = 0; names && k < info.file_count; k++) {
+        iron_manifest_file f = {.struct_size = sizeof f};
+
+        if ((status = iron_manifest_file_at(whole, k, &f, err)) != IRON_OK)
+            goto done;
+        names[k] = f.path;
+    }
+    if (!names)
+        status = usage(err, "out of memory for %zu names", info.file_count);
+    else if (!(name = join_names(names, info.file_count, err)))
+        status = err->status;
+    if (status != IRON_OK)
         goto done;
     result.name = name;
     result.manifest = whole;
@@ -96,6 +86,7 @@ done:
         iron_manifest_destroy(parts[k]);
     iron_manifest_destroy(whole);
     free(parts);
+    free(names);
     free(name);
     return status;
 }

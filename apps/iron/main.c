@@ -46,19 +46,6 @@ static void remove_file_and_die(int signal_number) {
 
 void command_guard_file(const char *temporary) { guarded_file = temporary; }
 
-static void catch_signals(void) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = remove_file_and_die};
-
-    for (size_t k = 0; k < COUNT(signals); k++) {
-        struct sigaction before;
-
-        /* signals that were ignored at start (nohup, background jobs) stay ignored */
-        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(signals[k], &action, NULL);
-    }
-}
-
 const command *command_at(size_t index) {
     return commands[index] == &command_man ? NULL : commands[index];
 }
@@ -71,21 +58,6 @@ iron_status command_default_input(args *a, const char *missing, iron_error *err)
     if (a->value_count == 0)
         *a = (args){.values = values, .value_count = 1};
     return IRON_OK;
-}
-
-static iron_status run_command(const command *c, int argc, char **argv, iron_error *err) {
-    void *options;
-    args a;
-    iron_status status = command_parse(c, &options, &a, argc, argv, err);
-
-    if (a.wants_help) {
-        command_help(stdout, "iron", c);
-        status = IRON_OK;
-    } else if (status == IRON_OK) {
-        status = c->run(options, &a, err);
-    }
-    free(options);
-    return status;
 }
 
 /* Turns `iron help` into `iron --help` and `iron help COMMAND` into `iron COMMAND --help`. */
@@ -102,6 +74,9 @@ static void rewrite_help(int argc, char **argv) {
 static iron_status run(int argc, char **argv, iron_error *err) {
     const command *c;
     suggestion s = {0};
+    iron_status status;
+    void *options;
+    args a;
 
     if (argc < 2)
         return usage(err, "no command; iron --help lists the commands");
@@ -125,17 +100,30 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     argv += 2;
     if (c == &command_sum && sum_takes_check(&argc, argv))
         c = &command_check;
-    return run_command(c, argc, argv, err);
+    status = command_parse(c, &options, &a, argc, argv, err);
+    if (a.wants_help) {
+        command_help(stdout, "iron", c);
+        status = IRON_OK;
+    } else if (status == IRON_OK) {
+        status = c->run(options, &a, err);
+    }
+    free(options);
+    return status;
 }
 
 void command_complain(const iron_error *err) { report_error("iron", err); }
 
 int main(int argc, char **argv) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = remove_file_and_die}, before;
     iron_error err = {IRON_OK, 0, ""};
     iron_status status;
 
     open_standard_streams();
-    catch_signals();
+    /* signals that were ignored at start (nohup, background jobs) stay ignored */
+    for (size_t k = 0; k < COUNT(signals); k++)
+        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[k], &action, NULL);
     rewrite_help(argc, argv);
     status = run(argc, argv, &err);
     if (iron_status_exit_code(status) != 2)

@@ -213,25 +213,6 @@ static iron_status unknown_option(const option_group *groups, const char *text, 
     return suggest_end(&s, "option", text, "--", "--help lists the options", err);
 }
 
-static iron_status store_number(const option *o, const char *what, const char *value, char *field,
-                                iron_error *err) {
-    uint64_t widest = o->bytes == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, number;
-    uint64_t max = o->max ? o->max : widest;
-
-    IRON_TRY(parse_number(what, value, &number, err));
-    if (number < o->min && max == widest)
-        return usage(err, "--%s is %" PRIu64 "; it must be at least %" PRIu64, o->name, number,
-                     o->min);
-    if (number < o->min || number > max)
-        return usage(err, "--%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, o->name,
-                     number, o->min, max);
-    if (o->bytes == sizeof(uint32_t))
-        *(uint32_t *)(void *)field = (uint32_t)number;
-    else
-        *(uint64_t *)(void *)field = number;
-    return IRON_OK;
-}
-
 /* The choices as "a, b, c"; "" without any. */
 static void join_choices(const option *o, char *text, size_t room) {
     size_t used = 0;
@@ -257,6 +238,8 @@ bool has_word(const char *list, const char *word) {
 
 /* `field` is where the value goes; `value` is NULL for a flag. */
 static iron_status store(const option *o, const char *value, char *field, iron_error *err) {
+    uint64_t widest = o->bytes == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, number;
+    uint64_t max = o->max ? o->max : widest;
     text_list *list = (void *)field;
     char what[64], choices[128];
 
@@ -266,7 +249,18 @@ static iron_status store(const option *o, const char *value, char *field, iron_e
         *(bool *)field = true;
         return IRON_OK;
     case OPTION_NUMBER:
-        return store_number(o, what, value, field, err);
+        IRON_TRY(parse_number(what, value, &number, err));
+        if (number < o->min && max == widest)
+            return usage(err, "%s is %" PRIu64 "; it must be at least %" PRIu64, what, number,
+                         o->min);
+        if (number < o->min || number > max)
+            return usage(err, "%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, what, number,
+                         o->min, max);
+        if (o->bytes == sizeof(uint32_t))
+            *(uint32_t *)(void *)field = (uint32_t)number;
+        else
+            *(uint64_t *)(void *)field = number;
+        return IRON_OK;
     case OPTION_REAL:
         return parse_real(what, value, (double *)(void *)field, err);
     case OPTION_LIST:
