@@ -76,24 +76,21 @@ static iron_status feed_batches(rank_feed *f, uint64_t first, uint64_t count,
     return iron_engine_end_batch(f->mine, err);
 }
 
-static iron_status feed_share(rank_feed *f, iron_effect *effect, int32_t *additions,
-                              iron_error *err) {
+static iron_status feed_sums(rank_feed *f, iron_error *err) {
     uint64_t fours = f->batches / GRID + (f->batches % GRID != 0);
     uint64_t rank = (uint64_t)f->ranks->rank, count = (uint64_t)f->ranks->count;
     uint64_t first = fours / count * rank + smaller(rank, fours % count);
     uint64_t share = fours / count + (rank < fours % count);
-
-    f->total = f->tokens / count + 1;
-    IRON_TRY(feed_batches(f, first * GRID, share * GRID, NULL, err));
-    return iron_engine_effect(f->mine, effect, additions, err);
-}
-
-static iron_status feed_sums(rank_feed *f, iron_error *err) {
     size_t nodes = (size_t)iron_engine_config(f->mine)->nodes;
     iron_effect effect = {.struct_size = sizeof effect};
     int32_t *additions = malloc(nodes * sizeof *additions);
-    iron_status status = additions ? feed_share(f, &effect, additions, err)
-                                   : usage(err, "out of memory for %zu additions", nodes);
+    iron_status status = IRON_OK;
+
+    f->total = f->tokens / count + 1;
+    if (!additions)
+        status = usage(err, "out of memory for %zu additions", nodes);
+    else if ((status = feed_batches(f, first * GRID, share * GRID, NULL, err)) == IRON_OK)
+        status = iron_engine_effect(f->mine, &effect, additions, err);
 
     status = ranks_agree(f->ranks, status, err);
     if (status == IRON_OK)
