@@ -257,19 +257,6 @@ static iron_status race(const request *r, iron_arena *a, iron_error *err) {
     return outcome;
 }
 
-/* Does not open pipes and devices: closing them would look like the end to their reader. */
-static iron_status check_writable(const char *path, iron_error *err) {
-    iron_output *probe = NULL;
-    struct stat info;
-
-    if (strcmp(path, "-") == 0 ||
-        (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
-        return IRON_OK;
-    IRON_TRY(iron_output_open(path, &probe, err));
-    iron_output_abandon(probe);
-    return IRON_OK;
-}
-
 static iron_status check_request(const request *r, iron_error *err) {
     if (r->has_time && r->has_runs)
         return usage(err, "--time and --runs exclude each other; use one");
@@ -285,12 +272,22 @@ static iron_status check_request(const request *r, iron_error *err) {
     if (r->compared)
         IRON_TRY(iron_arena_compare_check(r->compared, err));
     for (size_t k = 0; k < COUNT(r->reports); k++) {
-        for (size_t other = 0; r->reports[k] && other < k; other++)
-            if (r->reports[other] && strcmp(r->reports[k], r->reports[other]) == 0)
+        const char *path = r->reports[k];
+        iron_output *probe = NULL;
+        struct stat info;
+
+        if (!path)
+            continue;
+        for (size_t other = 0; other < k; other++)
+            if (r->reports[other] && strcmp(path, r->reports[other]) == 0)
                 return usage(err, "two reports cannot both be written to %.120s; name another file",
-                             r->reports[k]);
-        if (r->reports[k])
-            IRON_TRY(check_writable(r->reports[k], err));
+                             path);
+        /* pipes and devices are not opened: closing them would look like the end to their reader */
+        if (strcmp(path, "-") == 0 ||
+            (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
+            continue;
+        IRON_TRY(iron_output_open(path, &probe, err));
+        iron_output_abandon(probe);
     }
     return IRON_OK;
 }

@@ -98,47 +98,42 @@ static void summary_json(iron_json_writer *j, const char *schema, const iron_led
              NUMBER("superseded", s->superseded));
 }
 
-static iron_status show_json(const ledger_options *o, const iron_ledgers *l,
-                             const iron_ledgers_summary *s, iron_error *err) {
-    iron_ledger_info info = {.struct_size = sizeof info};
-    iron_json_writer j = json_begin('{');
-    iron_status status = IRON_OK;
-
-    summary_json(&j, "iron.ledger/1", s);
-    iron_json_open(&j, "ledgers", '[');
-    for (size_t k = 0; status == IRON_OK && k < s->ledgers; k++) {
-        bool has_records;
-
-        status = iron_ledgers_at(l, k, &info, err);
-        has_records = info.records > 0;
-        JSON_PUT(&j, OBJECT(NULL, TEXT("file", info.path), NUMBER("rank", info.rank),
-                            NUMBER("world", info.world), NUMBER("records", info.records),
-                            NUMBER("superseded", info.superseded), NUMBER("samples", info.samples),
-                            NUMBER("tokens", info.tokens),
-                            NUMBER_IF(has_records, "first_step", info.first_step),
-                            NUMBER_IF(has_records, "last_step", info.last_step),
-                            NUMBER_IF(has_records, "first_epoch", info.first_epoch),
-                            NUMBER_IF(has_records, "last_epoch", info.last_epoch),
-                            NUMBER("resumes", info.resumes), NUMBER("bytes", info.bytes),
-                            NUMBER("torn_bytes", info.torn), BOOL("closed", info.is_closed),
-                            BOOL("sample_seals", info.has_samples)));
-    }
-    iron_json_close(&j, ']');
-    if (o->lists_steps && status == IRON_OK) {
-        iron_json_open(&j, "entries", '[');
-        status = show_records(l, &j, err);
-        iron_json_close(&j, ']');
-    }
-    json_end(&j, '}');
-    return status;
-}
-
 static iron_status show(const ledger_options *o, const iron_ledgers *l,
                         const iron_ledgers_summary *s, iron_error *err) {
     iron_ledger_info info = {.struct_size = sizeof info};
+    iron_status status = IRON_OK;
+    iron_json_writer j;
 
-    if (o->wants_json)
-        return show_json(o, l, s, err);
+    if (o->wants_json) {
+        j = json_begin('{');
+        summary_json(&j, "iron.ledger/1", s);
+        iron_json_open(&j, "ledgers", '[');
+        for (size_t k = 0; status == IRON_OK && k < s->ledgers; k++) {
+            bool has_records;
+
+            status = iron_ledgers_at(l, k, &info, err);
+            has_records = info.records > 0;
+            JSON_PUT(&j, OBJECT(NULL, TEXT("file", info.path), NUMBER("rank", info.rank),
+                                NUMBER("world", info.world), NUMBER("records", info.records),
+                                NUMBER("superseded", info.superseded),
+                                NUMBER("samples", info.samples), NUMBER("tokens", info.tokens),
+                                NUMBER_IF(has_records, "first_step", info.first_step),
+                                NUMBER_IF(has_records, "last_step", info.last_step),
+                                NUMBER_IF(has_records, "first_epoch", info.first_epoch),
+                                NUMBER_IF(has_records, "last_epoch", info.last_epoch),
+                                NUMBER("resumes", info.resumes), NUMBER("bytes", info.bytes),
+                                NUMBER("torn_bytes", info.torn), BOOL("closed", info.is_closed),
+                                BOOL("sample_seals", info.has_samples)));
+        }
+        iron_json_close(&j, ']');
+        if (o->lists_steps && status == IRON_OK) {
+            iron_json_open(&j, "entries", '[');
+            status = show_records(l, &j, err);
+            iron_json_close(&j, ']');
+        }
+        json_end(&j, '}');
+        return status;
+    }
     if (o->lists_steps)
         return show_records(l, NULL, err);
     for (size_t k = 0; k < s->ledgers; k++) {

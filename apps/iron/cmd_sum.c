@@ -94,35 +94,45 @@ static iron_status check_outputs(const sum_options *o, iron_error *err) {
     return o->output ? reading_target("-o", o->output, err) : IRON_OK;
 }
 
-/* Scans a source and prints its seal. The manifest is written first, so that a printed result has
- * always been saved. */
-static iron_status sum_source(const sum_options *o, iron_source *source, const sum_result *named,
-                              sum_printer *to, iron_error *err) {
+/* Scans one file, or several as one stream, and prints the seal. The manifest is written first, so
+ * that a printed result has always been saved; neither --manifest nor -o may be an input file. */
+static iron_status sum_file(const sum_options *o, const sum_result *named, const char *const *paths,
+                            size_t count, sum_printer *to, iron_error *err) {
     const char *target = o->manifest ? o->manifest : o->output;
-    progress p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
-    double started = seconds_now();
+    progress p = progress_start(0);
+    double started;
     sum_result result = *named;
     iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
     /* lines of bags need no seal */
     bool is_bag_only =
         o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
+    iron_source *source = NULL;
     iron_manifest *m = NULL;
     iron_scan_options s = reading_scan_options(&o->reading, &p);
     iron_status status;
 
+    if ((status = reading_open(&o->reading, paths, count, &source, err)) != IRON_OK ||
+        (status = reading_guard(source, "--manifest", o->manifest, err)) != IRON_OK ||
+        (status = reading_guard(source, "-o", o->output, err)) != IRON_OK)
+        goto done;
+    p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
+    started = seconds_now();
     s.vocab = o->vocab;
     s.bag = bag_cut_of(&o->bag);
     if (o->manifest || o->parts)
         s.chunk_tokens = o->chunk;
     if (o->parts > 0) {
-        if (iron_source_tokens(source) == IRON_COUNT_UNKNOWN)
-            return usage(err, "--part needs regular files: the length of a pipe is not known in "
-                              "advance");
+        uint64_t tokens = iron_source_tokens(source);
+
         s.part = o->part;
         s.parts = o->parts;
-        IRON_TRY(iron_part_range(iron_source_tokens(source), o->part, o->parts, &s.first, &s.count,
-                                 err));
+        status = tokens == IRON_COUNT_UNKNOWN
+                     ? usage(err, "--part needs regular files: the length of a pipe is not known "
+                                  "in advance")
+                     : iron_part_range(tokens, o->part, o->parts, &s.first, &s.count, err);
+        if (status != IRON_OK)
+            goto done;
     }
     status = reading_scan(source, &s, is_bag_only, &m, &bag, err);
     if (is_bag_only) {
@@ -146,19 +156,6 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
             digest.out_of_vocab, digest.tokens, o->vocab, err);
 done:
     iron_manifest_destroy(m);
-    return status;
-}
-
-/* One file, or several as one stream; neither --manifest nor -o may be one of them. */
-static iron_status sum_file(const sum_options *o, const sum_result *named, const char *const *paths,
-                            size_t count, sum_printer *to, iron_error *err) {
-    iron_source *source = NULL;
-    iron_status status;
-
-    if ((status = reading_open(&o->reading, paths, count, &source, err)) == IRON_OK &&
-        (status = reading_guard(source, "--manifest", o->manifest, err)) == IRON_OK &&
-        (status = reading_guard(source, "-o", o->output, err)) == IRON_OK)
-        status = sum_source(o, source, named, to, err);
     iron_source_close(source);
     return status;
 }
