@@ -101,43 +101,19 @@ static iron_status feed_sums(rank_feed *f, iron_error *err) {
     return status;
 }
 
-typedef struct rounds {
-    rank_feed *feed;
-    iron_effect effect;
-    iron_batch_effect *batches; /* room for one block */
-} rounds;
-
-/* Rank 0 applies the blocks of all ranks in order; the other ranks send theirs. */
-static iron_status apply_round(rounds *r, iron_error *err) {
-    const ranks *all = r->feed->ranks;
-    iron_status status = IRON_OK;
-
-    for (int from = 0; from < all->count && all->rank == 0; from++) {
-        if (from != 0) {
-            ranks_receive(from, &r->effect, sizeof r->effect);
-            ranks_receive(from, r->batches, (size_t)r->effect.batches * sizeof *r->batches);
-        }
-        if (status == IRON_OK)
-            status = iron_engine_apply_batches(r->feed->whole, &r->effect, r->batches, err);
-    }
-    if (all->rank == 0)
-        return status;
-    ranks_send(&r->effect, sizeof r->effect);
-    ranks_send(r->batches, (size_t)r->effect.batches * sizeof *r->batches);
-    return IRON_OK;
-}
-
 static iron_status feed_ordered(rank_feed *f, iron_error *err) {
     uint64_t count = (uint64_t)f->ranks->count;
-    rounds r = {.feed = f, .effect.struct_size = sizeof r.effect};
+    bool is_first = f->ranks->rank == 0;
+    iron_effect effect = {.struct_size = sizeof effect};
+    iron_batch_effect *batches; /* room for one block */
     iron_status status = IRON_OK, before = IRON_OK;
     /* batches per block; small enough that a short stream has a block for every rank */
     uint64_t share = f->batches / count / GRID * GRID + GRID;
     uint64_t block = smaller(BLOCK_TOKENS / f->batch / GRID * GRID, BLOCK_BATCHES_MAX);
 
     block = smaller(block > GRID ? block : GRID, share);
-    r.batches = malloc((size_t)block * sizeof *r.batches);
-    if (!r.batches)
+    batches = malloc((size_t)block * sizeof *batches);
+    if (!batches)
         status = usage(err, "out of memory for %zu batches", (size_t)block);
     status = ranks_agree(f->ranks, status, err);
     f->total = f->tokens;
@@ -147,13 +123,24 @@ static iron_status feed_ordered(rank_feed *f, iron_error *err) {
 
         f->done_before = mine < f->batches ? mine * f->batch : f->tokens;
         if ((status = before) == IRON_OK &&
-            (status = feed_batches(f, mine, block, r.batches, err)) == IRON_OK)
-            status = iron_engine_effect(f->mine, &r.effect, NULL, err);
+            (status = feed_batches(f, mine, block, batches, err)) == IRON_OK)
+            status = iron_engine_effect(f->mine, &effect, NULL, err);
         status = ranks_agree(f->ranks, status, err);
-        if (status == IRON_OK)
-            before = apply_round(&r, err);
+        /* rank 0 applies the blocks of all ranks in order; the other ranks send theirs */
+        for (int from = 0; status == IRON_OK && from < f->ranks->count && is_first; from++) {
+            if (from != 0) {
+                ranks_receive(from, &effect, sizeof effect);
+                ranks_receive(from, batches, (size_t)effect.batches * sizeof *batches);
+            }
+            if (before == IRON_OK)
+                before = iron_engine_apply_batches(f->whole, &effect, batches, err);
+        }
+        if (status == IRON_OK && !is_first) {
+            ranks_send(&effect, sizeof effect);
+            ranks_send(batches, (size_t)effect.batches * sizeof *batches);
+        }
     }
-    free(r.batches);
+    free(batches);
     return status == IRON_OK ? before : status;
 }
 

@@ -40,27 +40,44 @@ typedef struct check_tally {
     const check_options *options;
     bool has_begun; /* the JSON array */
     iron_json_writer j;
-    size_t right, failed, missing, unread, unchecked, partly, bad_lines;
+    size_t counts[IRON_CHECK_PARTLY + 1], bad_lines; /* counts: by state */
     iron_status error; /* the last error that is not about a file's content */
 } check_tally;
 
-static void print_json(check_tally *t, const iron_check_file *file) {
-    static const char *const names[] = {"ok", "failed", "missing", "error", "unchecked", "partly"};
-
-    if (!t->has_begun)
-        t->j = json_begin('[');
-    t->has_begun = true;
-    JSON_PUT(&t->j, OBJECT(NULL, TEXT("file", file->path), TEXT("status", names[file->state]),
-                           TEXT("reason", file->reason[0] ? file->reason : NULL),
-                           TEXT("expected", file->expected[0] ? file->expected : NULL),
-                           TEXT("found", file->found[0] ? file->found : NULL)));
-}
-
-static void print_line(const iron_check_file *file) {
-    static const char *const words[] = {
-        "OK", "FAILED", "FAILED open or read", "FAILED open or read", "not checked", "OK in part"};
+/* Counts a file and prints its line, unless it is unchanged and `hides_ok`. `status` is the error
+ * if the file could not be read. */
+static void add_file(check_tally *t, const iron_check_file *file, bool hides_ok,
+                     iron_status status) {
+    static const struct {
+        const char *name, *word;
+    } states[] = {{"ok", "OK"},
+                  {"failed", "FAILED"},
+                  {"missing", "FAILED open or read"},
+                  {"error", "FAILED open or read"},
+                  {"unchecked", "not checked"},
+                  {"partly", "OK in part"}};
+    const check_options *o = t->options;
     iron_error err = {IRON_E_IO, 0, ""};
 
+    t->counts[file->state]++;
+    /* a damaged file is a result; a missing option, memory or device is an error */
+    if (status == IRON_E_ARG || status == IRON_E_NOMEM || status == IRON_E_UNSUPPORTED)
+        t->error = status;
+    if ((o->ignores_missing && file->state == IRON_CHECK_MISSING) || o->is_silent)
+        return;
+    if (o->wants_json) {
+        if (!t->has_begun)
+            t->j = json_begin('[');
+        t->has_begun = true;
+        JSON_PUT(&t->j,
+                 OBJECT(NULL, TEXT("file", file->path), TEXT("status", states[file->state].name),
+                        TEXT("reason", file->reason[0] ? file->reason : NULL),
+                        TEXT("expected", file->expected[0] ? file->expected : NULL),
+                        TEXT("found", file->found[0] ? file->found : NULL)));
+        return;
+    }
+    if (hides_ok && file->state == IRON_CHECK_OK)
+        return;
     if (file->state == IRON_CHECK_MISSING)
         snprintf(err.text, sizeof err.text, "%.120s: %.100s", file->path, file->reason);
     else if (file->state == IRON_CHECK_ERROR)
@@ -68,52 +85,34 @@ static void print_line(const iron_check_file *file) {
     if (err.text[0])
         command_complain(&err);
     seal_name_print(file->path);
-    printf(": %s", words[file->state]);
+    printf(": %s", states[file->state].word);
     if (file->reason[0] && !err.text[0])
         printf(" (%s)", file->reason);
     putchar('\n');
 }
 
-/* Counts a file and prints its line, unless it is unchanged and `hides_ok`. `status` is the error
- * if the file could not be read. */
-static void add_file(check_tally *t, const iron_check_file *file, bool hides_ok,
-                     iron_status status) {
-    const check_options *o = t->options;
-    size_t *const counts[] = {&t->right,  &t->failed,    &t->missing,
-                              &t->unread, &t->unchecked, &t->partly};
-
-    ++*counts[file->state];
-    /* a damaged file is a result; a missing option, memory or device is an error */
-    if (status == IRON_E_ARG || status == IRON_E_NOMEM || status == IRON_E_UNSUPPORTED)
-        t->error = status;
-    if ((o->ignores_missing && file->state == IRON_CHECK_MISSING) || o->is_silent)
-        return;
-    if (o->wants_json)
-        print_json(t, file);
-    else if (!hides_ok || file->state != IRON_CHECK_OK)
-        print_line(file);
-}
-
-/* Appends "3 files differ" or the like, after a comma if there is text already. */
-static void append_count(iron_error *err, size_t number, const char *one, const char *many) {
-    size_t length = strlen(err->text);
-
-    if (number > 0)
-        snprintf(err->text + length, sizeof err->text - length, "%s%zu %s",
-                 err->text[0] ? ", " : "", number, number == 1 ? one : many);
-}
-
 /* Fills err with one line about all failures: IRON_E_MISMATCH. */
 static iron_status conclude(check_tally *t, const char *list, iron_error *err) {
     const check_options *o = t->options;
+    const struct {
+        size_t count;
+        const char *one, *many;
+    } rows[] = {{t->counts[IRON_CHECK_FAILED], "file differs", "files differ"},
+                {o->ignores_missing ? 0 : t->counts[IRON_CHECK_MISSING], "file is missing",
+                 "files are missing"},
+                {t->counts[IRON_CHECK_ERROR], "file could not be read", "files could not be read"},
+                {t->bad_lines, "line is improperly formatted", "lines are improperly formatted"}};
 
     *err = (iron_error){IRON_E_MISMATCH, 0, ""};
-    append_count(err, t->failed, "file differs", "files differ");
-    append_count(err, t->missing * !o->ignores_missing, "file is missing", "files are missing");
-    append_count(err, t->unread, "file could not be read", "files could not be read");
-    append_count(err, t->bad_lines, "line is improperly formatted",
-                 "lines are improperly formatted");
-    if (!err->text[0] && o->ignores_missing && t->right + t->partly == 0 && t->missing > 0)
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        size_t used = strlen(err->text);
+
+        if (rows[k].count > 0)
+            snprintf(err->text + used, sizeof err->text - used, "%s%zu %s", used ? ", " : "",
+                     rows[k].count, rows[k].count == 1 ? rows[k].one : rows[k].many);
+    }
+    if (!err->text[0] && o->ignores_missing && t->counts[IRON_CHECK_MISSING] > 0 &&
+        t->counts[IRON_CHECK_OK] + t->counts[IRON_CHECK_PARTLY] == 0)
         snprintf(err->text, sizeof err->text, "%.120s: no file was verified", list);
     if (t->error != IRON_OK)
         err->status = t->error;
@@ -305,7 +304,7 @@ static iron_status print_files(const check_options *o, const char *path, const i
     iron_manifest_info info = {.struct_size = sizeof info};
     iron_status status = iron_manifest_describe(m, &info, err);
     bool are_many = info.file_count > LINES_MAX;
-    size_t right = tally->right;
+    size_t right = tally->counts[IRON_CHECK_OK];
 
     for (size_t k = 0; status == IRON_OK && k < iron_check_file_count(check); k++) {
         iron_check_file file = {.struct_size = sizeof file};
@@ -314,7 +313,7 @@ static iron_status print_files(const check_options *o, const char *path, const i
         if (status == IRON_OK)
             add_file(tally, &file, o->is_quiet || are_many, IRON_OK);
     }
-    right = tally->right - right;
+    right = tally->counts[IRON_CHECK_OK] - right;
     if (status != IRON_OK || !are_many || right == 0 || o->is_quiet || o->is_silent ||
         o->wants_json)
         return status;

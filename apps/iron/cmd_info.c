@@ -400,44 +400,38 @@ static void put_device(iron_json_writer *j, const inventory *v, const info_devic
     iron_json_close(j, '}');
 }
 
-static void put_backend(iron_json_writer *j, const inventory *v, const info_backend *b) {
-    const iron_cpu_info *cpu = &v->cpu;
-
-    iron_json_open(j, NULL, '{');
-    JSON_PUT(j, TEXT("name", b->name), BOOL("available", b->is_available),
-             TEXT("reason", b->reason));
-    iron_json_open(j, "devices", '[');
-    if (is_cpu(b->name))
-        JSON_PUT(
-            j, OBJECT(NULL, TEXT("name", cpu->name), NUMBER("threads", cpu->threads),
-                      TEXT("features", cpu->features),
-                      OBJECT("caches", NUMBER("l1d_bytes", cpu->l1d_bytes),
-                             NUMBER("l2_bytes", cpu->l2_bytes), NUMBER("l3_bytes", cpu->l3_bytes)),
-                      NUMBER("memory_bytes", cpu->memory_bytes)));
-    for (size_t k = 0; k < b->device_count; k++)
-        put_device(j, v, &b->devices[k], k);
-    iron_json_close(j, ']');
-    iron_json_open(j, "modes", '[');
-    for (size_t k = 0; k < iron_mode_count(b->name); k++) {
-        iron_mode_info mode = {.struct_size = sizeof mode};
-
-        if (iron_mode_at(b->name, k, &mode, NULL) == IRON_OK)
-            JSON_PUT(j, OBJECT(NULL, TEXT("name", mode.name), TEXT("variant", mode.variant),
-                               TEXT("idea", mode.idea)));
-    }
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
-}
-
 static void print_json(const inventory *v) {
+    iron_mode_info mode = {.struct_size = sizeof mode};
+    const iron_cpu_info *cpu = &v->cpu;
     iron_library_info library;
     const iron_ceilings *c = &v->ceilings;
     iron_json_writer j = json_begin('{');
 
     iron_json_text(&j, "iron", iron_version());
     iron_json_open(&j, "backends", '[');
-    for (size_t k = 0; k < v->backend_count; k++)
-        put_backend(&j, v, &v->backends[k]);
+    for (const info_backend *b = v->backends; b < v->backends + v->backend_count; b++) {
+        iron_json_open(&j, NULL, '{');
+        JSON_PUT(&j, TEXT("name", b->name), BOOL("available", b->is_available),
+                 TEXT("reason", b->reason));
+        iron_json_open(&j, "devices", '[');
+        if (is_cpu(b->name))
+            JSON_PUT(&j, OBJECT(NULL, TEXT("name", cpu->name), NUMBER("threads", cpu->threads),
+                                TEXT("features", cpu->features),
+                                OBJECT("caches", NUMBER("l1d_bytes", cpu->l1d_bytes),
+                                       NUMBER("l2_bytes", cpu->l2_bytes),
+                                       NUMBER("l3_bytes", cpu->l3_bytes)),
+                                NUMBER("memory_bytes", cpu->memory_bytes)));
+        for (size_t k = 0; k < b->device_count; k++)
+            put_device(&j, v, &b->devices[k], k);
+        iron_json_close(&j, ']');
+        iron_json_open(&j, "modes", '[');
+        for (size_t k = 0; k < iron_mode_count(b->name); k++)
+            if (iron_mode_at(b->name, k, &mode, NULL) == IRON_OK)
+                JSON_PUT(&j, OBJECT(NULL, TEXT("name", mode.name), TEXT("variant", mode.variant),
+                                    TEXT("idea", mode.idea)));
+        iron_json_close(&j, ']');
+        iron_json_close(&j, '}');
+    }
     iron_json_close(&j, ']');
     iron_json_open(&j, "codecs", '[');
     for (size_t k = 0; library_at(k, &library); k++) {

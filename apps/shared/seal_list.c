@@ -242,26 +242,6 @@ char *join_names(const char *const *names, size_t count, iron_error *err) {
     return all;
 }
 
-/* Fills what a result with a manifest leaves to be looked up there. */
-static iron_status read_result(const sum_result *result, iron_digest_result *digest,
-                               iron_bag_result *bag, iron_manifest_info *info, iron_error *err) {
-    *bag = (iron_bag_result){.struct_size = sizeof *bag};
-    if (result->bag)
-        *bag = *result->bag;
-    if (!result->manifest) {
-        *digest = *result->digest;
-        *info = (iron_manifest_info){
-            .file_count = result->source ? iron_source_file_count(result->source) : 1};
-        return IRON_OK;
-    }
-    digest->struct_size = sizeof *digest;
-    info->struct_size = sizeof *info;
-    IRON_TRY(iron_manifest_digest(result->manifest, digest, err));
-    if (!result->bag)
-        IRON_TRY(iron_manifest_bag(result->manifest, bag, err));
-    return iron_manifest_describe(result->manifest, info, err);
-}
-
 static iron_status print_json(iron_json_writer *j, const sum_result *result,
                               const iron_digest_result *r, const iron_bag_result *bag,
                               const iron_manifest_info *info, iron_error *err) {
@@ -312,14 +292,25 @@ static iron_status print_json(iron_json_writer *j, const sum_result *result,
 }
 
 iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err) {
-    iron_digest_result digest;
-    iron_manifest_info info;
-    iron_bag_result bag;
+    iron_digest_result digest = {.struct_size = sizeof digest};
+    iron_manifest_info info = {.struct_size = sizeof info};
+    iron_bag_result bag = {.struct_size = sizeof bag};
+    const iron_manifest *m = result->manifest;
     if (printer->is_json && !printer->has_begun) {
         printer->j = json_begin('[');
         printer->has_begun = true;
     }
-    IRON_TRY(read_result(result, &digest, &bag, &info, err));
+    if (result->bag)
+        bag = *result->bag;
+    if (m) {
+        IRON_TRY(iron_manifest_digest(m, &digest, err));
+        if (!result->bag)
+            IRON_TRY(iron_manifest_bag(m, &bag, err));
+        IRON_TRY(iron_manifest_describe(m, &info, err));
+    } else {
+        digest = *result->digest;
+        info.file_count = result->source ? iron_source_file_count(result->source) : 1;
+    }
     if (printer->is_json)
         return print_json(&printer->j, result, &digest, &bag, &info, err);
     if (info.parts == 0) {

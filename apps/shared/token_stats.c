@@ -93,17 +93,6 @@ static void offer_id(stat_result *f, id_count one, uint64_t wanted) {
     f->top[at] = one;
 }
 
-static void find_ids(stat_result *f, const uint64_t *counts, uint64_t ids, uint64_t wanted) {
-    for (uint64_t k = 0; k < ids; k++) {
-        if (counts[k] > 0)
-            offer_id(f, (id_count){k, counts[k]}, wanted);
-        else if (k > 0 && counts[k - 1] == 0 && f->ranges[f->range_count - 1].last == k - 1)
-            f->ranges[f->range_count - 1].last = k;
-        else if (f->range_count < RANGES_MAX)
-            f->ranges[f->range_count++] = (id_range){k, k};
-    }
-}
-
 static double share(uint64_t part, uint64_t all) {
     return all ? 100 * (double)part / (double)all : 0;
 }
@@ -250,8 +239,14 @@ iron_status stat_print(const stat_options *o, const iron_stat *stat, const iron_
     if ((status = iron_stat_describe(stat, &f->report, err)) != IRON_OK)
         goto done;
     f->gb_per_s = seconds > 0 ? (double)r->tokens * (double)width / seconds * 1e-9 : 0;
-    if (counts)
-        find_ids(f, counts, ids, o->has_top ? o->top : TOP_DEFAULT);
+    for (uint64_t k = 0; counts && k < ids; k++) {
+        if (counts[k] > 0)
+            offer_id(f, (id_count){k, counts[k]}, o->has_top ? o->top : TOP_DEFAULT);
+        else if (k > 0 && counts[k - 1] == 0 && f->ranges[f->range_count - 1].last == k - 1)
+            f->ranges[f->range_count - 1].last = k;
+        else if (f->range_count < RANGES_MAX)
+            f->ranges[f->range_count++] = (id_range){k, k};
+    }
     (o->wants_json ? print_json : print_text)(f);
     if (r->out_of_vocab > 0 && !o->wants_json)
         report_warning("iron",
