@@ -138,33 +138,16 @@ static bool read_line(FILE *from, char line[LINE_ROOM], size_t *length, bool *is
     return c != EOF || *length > 0 || !*is_whole;
 }
 
-/* The current seal of a file, or its bag, cut as the list says. */
-static iron_status seal_now(const check_options *o, const char *name, bool wants_bag,
-                            char text[SEAL_ROOM], iron_error *err) {
+/* Compares with the current seal of a file, or its bag, cut as the list says. */
+static void check_line(const check_options *o, const seal_line *line, check_tally *tally) {
+    iron_check_file file = {.struct_size = sizeof file, .path = line->name};
+    bool wants_bag = strchr(line->seal, '-');
     iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
     iron_source *source = NULL;
     iron_manifest *m = NULL;
     progress p = progress_start(0);
     iron_scan_options scan = reading_scan_options(&o->reading, &p);
-    iron_status status = reading_open(&o->reading, &name, 1, &source, err);
-
-    if (wants_bag)
-        scan.bag = o->cut;
-    if (status == IRON_OK)
-        status = reading_scan(source, &scan, wants_bag, &m, &bag, err);
-    progress_clear(&p);
-    if (status == IRON_OK && m)
-        status = iron_manifest_digest(m, &digest, err);
-    if (status == IRON_OK)
-        snprintf(text, SEAL_ROOM, "%s", wants_bag ? bag.text : digest.seal);
-    iron_manifest_destroy(m);
-    iron_source_close(source);
-    return status;
-}
-
-static void check_line(const check_options *o, const seal_line *line, check_tally *tally) {
-    iron_check_file file = {.struct_size = sizeof file, .path = line->name};
     iron_status status = IRON_OK;
     iron_error why = {IRON_OK, 0, ""};
 
@@ -173,12 +156,25 @@ static void check_line(const check_options *o, const seal_line *line, check_tall
         access(line->name, F_OK) != 0 && errno == ENOENT) {
         file.state = IRON_CHECK_MISSING;
         snprintf(file.reason, sizeof file.reason, "file not found");
-    } else if ((status = seal_now(o, line->name, strchr(line->seal, '-'), file.found, &why)) !=
-               IRON_OK) {
+        add_file(tally, &file, o->is_quiet, status);
+        return;
+    }
+    if (wants_bag)
+        scan.bag = o->cut;
+    if ((status = reading_open(&o->reading, &line->name, 1, &source, &why)) == IRON_OK)
+        status = reading_scan(source, &scan, wants_bag, &m, &bag, &why);
+    progress_clear(&p);
+    if (status == IRON_OK && m)
+        status = iron_manifest_digest(m, &digest, &why);
+    iron_manifest_destroy(m);
+    iron_source_close(source);
+    if (status == IRON_OK) {
+        snprintf(file.found, sizeof file.found, "%s", wants_bag ? bag.text : digest.seal);
+        if (strcmp(file.found, file.expected) != 0)
+            file.state = IRON_CHECK_FAILED;
+    } else {
         file.state = IRON_CHECK_ERROR;
         memcpy(file.reason, why.text, sizeof file.reason);
-    } else if (strcmp(file.found, file.expected) != 0) {
-        file.state = IRON_CHECK_FAILED;
     }
     add_file(tally, &file, o->is_quiet, status);
 }

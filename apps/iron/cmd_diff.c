@@ -146,20 +146,9 @@ static const char *kind_name(iron_diff_kind kind) {
     return kind < COUNT(names) ? names[kind] : "unknown";
 }
 
-static void print_ranges(const iron_diff *d, const iron_diff_report *r) {
-    uint64_t first, end;
-
-    printf("%" PRIu64 " of %" PRIu64 " chunks of %" PRIu64 " tokens differ: positions ",
-           r->differing_chunks, r->chunks, r->chunk_tokens);
-    for (size_t k = 0; k < RANGES_SHOWN && iron_diff_range(d, k, &first, &end) == 0; k++)
-        printf("%s%" PRIu64 "-%" PRIu64, k ? ", " : "", first, end - 1);
-    if (r->range_count > RANGES_SHOWN)
-        printf(" and %zu more", r->range_count - RANGES_SHOWN);
-    putchar('\n');
-}
-
 static void print_text(const iron_diff *d, const iron_diff_report *r, const diff_input inputs[2]) {
     bool is_exact = r->first_end - r->first <= 1;
+    uint64_t first, end;
 
     if (r->kind == IRON_DIFF_EQUAL) {
         iron_digest_result result = {.struct_size = sizeof result};
@@ -197,8 +186,16 @@ static void print_text(const iron_diff *d, const iron_diff_report *r, const diff
         else
             printf("%s has ended: %" PRIu64 " tokens\n", inputs[side].path, r->tokens[side]);
     }
-    if (r->chunks > 1 && (r->kind == IRON_DIFF_CHANGED || r->edits == IRON_COUNT_UNKNOWN))
-        print_ranges(d, r); /* after other edits nearly all chunks differ */
+    /* after other edits nearly all chunks differ */
+    if (r->chunks > 1 && (r->kind == IRON_DIFF_CHANGED || r->edits == IRON_COUNT_UNKNOWN)) {
+        printf("%" PRIu64 " of %" PRIu64 " chunks of %" PRIu64 " tokens differ: positions ",
+               r->differing_chunks, r->chunks, r->chunk_tokens);
+        for (size_t k = 0; k < RANGES_SHOWN && iron_diff_range(d, k, &first, &end) == 0; k++)
+            printf("%s%" PRIu64 "-%" PRIu64, k ? ", " : "", first, end - 1);
+        if (r->range_count > RANGES_SHOWN)
+            printf(" and %zu more", r->range_count - RANGES_SHOWN);
+        putchar('\n');
+    }
     printf("%s: %s\n", kind_name(r->kind), r->text);
 }
 
@@ -277,39 +274,14 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
     return status;
 }
 
-/* A difference is a result, not a failure: exit status 1 without an error line. */
-static iron_status compare(const diff_options *o, const diff_input inputs[2], iron_error *err) {
-    const iron_diff_side a = {inputs[0].manifest, inputs[0].source, inputs[0].path};
-    const iron_diff_side b = {inputs[1].manifest, inputs[1].source, inputs[1].path};
-    progress p = progress_start(0);
-    iron_diff_options options = {.struct_size = sizeof options,
-                                 .threads = o->reading.threads,
-                                 .chunk_tokens = o->chunk,
-                                 .bag = bag_cut_of(&o->bag),
-                                 .progress = progress_update,
-                                 .context = &p};
-    iron_diff_report r = {.struct_size = sizeof r};
-    iron_diff *d = NULL;
-    iron_status status = iron_diff_run(&a, &b, &options, &d, err);
-
-    progress_clear(&p);
-    if (status == IRON_OK)
-        status = iron_diff_describe(d, &r, err);
-    if (status == IRON_OK && o->wants_json)
-        print_json(d, &r);
-    else if (status == IRON_OK)
-        print_text(d, &r, inputs);
-    if (status == IRON_OK && r.kind != IRON_DIFF_EQUAL) {
-        status = IRON_E_MISMATCH;
-        err->text[0] = '\0';
-    }
-    iron_diff_destroy(d);
-    return status;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     diff_options *o = options;
     diff_input inputs[2] = {{0}};
+    iron_diff_side sides[2];
+    iron_diff_options wanted = {.struct_size = sizeof wanted, .progress = progress_update};
+    iron_diff_report r = {.struct_size = sizeof r};
+    iron_diff *d = NULL;
+    progress p;
     iron_status status;
 
     o->bag.wants_bag = o->bag.has_sample || o->bag.has_eos;
@@ -322,9 +294,30 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if (o->has_chunk && o->chunk == 0)
         return usage(err, "--chunk is 0; it must be a multiple of 4, at least 1024");
     IRON_TRY(bag_check(&o->bag, err));
-    status = open_inputs(o, a, inputs, err);
-    if (status == IRON_OK)
-        status = compare(o, inputs, err);
+    if ((status = open_inputs(o, a, inputs, err)) != IRON_OK)
+        goto done;
+    for (int side = 0; side < 2; side++)
+        sides[side] =
+            (iron_diff_side){inputs[side].manifest, inputs[side].source, inputs[side].path};
+    p = progress_start(0);
+    wanted.threads = o->reading.threads;
+    wanted.chunk_tokens = o->chunk;
+    wanted.bag = bag_cut_of(&o->bag);
+    wanted.context = &p;
+    status = iron_diff_run(&sides[0], &sides[1], &wanted, &d, err);
+    progress_clear(&p);
+    if (status != IRON_OK || (status = iron_diff_describe(d, &r, err)) != IRON_OK)
+        goto done;
+    if (o->wants_json)
+        print_json(d, &r);
+    else
+        print_text(d, &r, inputs);
+    if (r.kind != IRON_DIFF_EQUAL) { /* a result, not a failure: without an error line */
+        status = IRON_E_MISMATCH;
+        err->text[0] = '\0';
+    }
+done:
+    iron_diff_destroy(d);
     for (int side = 0; side < 2; side++) {
         iron_source_close(inputs[side].source);
         iron_manifest_destroy(inputs[side].manifest);

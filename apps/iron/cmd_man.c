@@ -220,19 +220,6 @@ static iron_status write_page(const char *folder, const command *c, iron_error *
     return IRON_OK;
 }
 
-/* The page that man(1) would find by this name: iron, iron-feed; or the name of a command. */
-static const command *find_page(const char *name) {
-    size_t k = 0;
-
-    if (strcmp(name, "iron") == 0)
-        return &command_iron;
-    if (strncmp(name, "iron-", 5) == 0)
-        name += 5;
-    while (command_at(k) && strcmp(command_at(k)->name, name) != 0)
-        k++;
-    return command_at(k);
-}
-
 typedef struct man_options {
     const char *folder;
 } man_options;
@@ -244,6 +231,7 @@ static const option man_table[] = {
 
 static iron_status run(void *options, args *a, iron_error *err) {
     man_options *o = options;
+    const char *name = a->value_count > 0 ? a->values[0] : "iron";
     const command *page = &command_iron;
     iron_status status;
 
@@ -256,9 +244,13 @@ static iron_status run(void *options, args *a, iron_error *err) {
             status = write_page(o->folder, command_at(k), err);
         return status;
     }
-    if (a->value_count > 0 && !(page = find_page(a->values[0])))
-        return usage(err, "no manual page for '%.60s'; iron --help lists the commands",
-                     a->values[0]);
+    /* the name by which man(1) would find it, iron or iron-feed; or that of a command */
+    if (strcmp(name, "iron") != 0)
+        for (size_t k = 0; (page = command_at(k)); k++)
+            if (strcmp(page->name, strncmp(name, "iron-", 5) == 0 ? name + 5 : name) == 0)
+                break;
+    if (!page)
+        return usage(err, "no manual page for '%.60s'; iron --help lists the commands", name);
     put_page(stdout, page);
     return IRON_OK;
 }

@@ -83,21 +83,6 @@ static void next_word(char word[WORD_ROOM], size_t *length) {
         word[*length] = '\0';
 }
 
-static void print_json(const quantizer *q) {
-    iron_json_writer j = json_begin('{');
-
-    iron_json_text(&j, "kind", q->is_xor ? "xor" : "real");
-    iron_json_open(&j, "values", '[');
-    for (size_t k = 0; k < q->count; k++)
-        iron_json_real_format(&j, NULL, "%.17g", q->results[k].value);
-    iron_json_close(&j, ']');
-    iron_json_open(&j, "points", '[');
-    for (size_t k = 0; k < q->count; k++)
-        iron_json_real_format(&j, NULL, "%.0f", q->results[k].point);
-    iron_json_close(&j, ']');
-    json_end(&j, '}');
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     quantize_options *o = options;
     quantizer q = {0};
@@ -132,8 +117,20 @@ static iron_status run(void *options, args *a, iron_error *err) {
         for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
             status = take_value(&q, a->values[k], err);
     }
-    if (status == IRON_OK && q.wants_json)
-        print_json(&q);
+    if (status == IRON_OK && q.wants_json) {
+        iron_json_writer j = json_begin('{');
+
+        iron_json_text(&j, "kind", o->kind);
+        iron_json_open(&j, "values", '[');
+        for (size_t k = 0; k < q.count; k++)
+            iron_json_real_format(&j, NULL, "%.17g", q.results[k].value);
+        iron_json_close(&j, ']');
+        iron_json_open(&j, "points", '[');
+        for (size_t k = 0; k < q.count; k++)
+            iron_json_real_format(&j, NULL, "%.0f", q.results[k].point);
+        iron_json_close(&j, ']');
+        json_end(&j, '}');
+    }
     free(q.results);
     iron_lattice_destroy(lattice);
     return status;

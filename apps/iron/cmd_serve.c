@@ -132,29 +132,10 @@ static iron_status serve(const serve_options *o, iron_error *err) {
     return status;
 }
 
-static iron_status backup(const args *a, iron_error *err) {
-    IRON_TRY(iron_server_backup(a->values[1], a->values[2], err));
-    printf("%s is a backup of %s\n", a->values[2], a->values[1]);
-    return IRON_OK;
-}
-
-static iron_status verify(const args *a, iron_error *err) {
-    iron_server_verified found;
-
-    IRON_TRY(iron_server_verify(a->values[1], &found, err));
-    printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches", a->values[1],
-           found.engines, found.feeds, found.batches);
-    if (found.runs > 0)
-        printf("; %" PRIu64 " runs, %" PRIu64 " records", found.runs, found.records);
-    if (found.removed > 0)
-        printf("; %" PRIu64 " older feeds are no longer kept", found.removed);
-    puts(found.is_running ? "; a server is running: a lost log is noticed only when it is stopped"
-                          : "");
-    return IRON_OK;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     serve_options *o = options;
+    const char *verb = a->value_count > 0 ? a->values[0] : "";
+    iron_server_verified found;
     iron_status status;
 
     o->server.hosts = o->hosts.texts;
@@ -162,11 +143,28 @@ static iron_status run(void *options, args *a, iron_error *err) {
     o->server.listens = o->listens.texts;
     o->server.listen_count = o->listens.count;
     o->server.accept_loss = o->accept_loss;
-    if (a->value_count > 0 && strcmp(a->values[0], "backup") == 0)
-        return a->value_count == 3 ? backup(a, err)
-                                   : usage(err, "write iron serve backup DIR TARGET");
-    if (a->value_count > 0 && strcmp(a->values[0], "verify") == 0)
-        return a->value_count == 2 ? verify(a, err) : usage(err, "write iron serve verify DIR");
+    if (strcmp(verb, "backup") == 0) {
+        if (a->value_count != 3)
+            return usage(err, "write iron serve backup DIR TARGET");
+        IRON_TRY(iron_server_backup(a->values[1], a->values[2], err));
+        printf("%s is a backup of %s\n", a->values[2], a->values[1]);
+        return IRON_OK;
+    }
+    if (strcmp(verb, "verify") == 0) {
+        if (a->value_count != 2)
+            return usage(err, "write iron serve verify DIR");
+        IRON_TRY(iron_server_verify(a->values[1], &found, err));
+        printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches",
+               a->values[1], found.engines, found.feeds, found.batches);
+        if (found.runs > 0)
+            printf("; %" PRIu64 " runs, %" PRIu64 " records", found.runs, found.records);
+        if (found.removed > 0)
+            printf("; %" PRIu64 " older feeds are no longer kept", found.removed);
+        puts(found.is_running
+                 ? "; a server is running: a lost log is noticed only when it is stopped"
+                 : "");
+        return IRON_OK;
+    }
     if (a->value_count > 0)
         status = usage(err,
                        "unexpected argument '%.60s'; iron serve takes only options, or backup or "
