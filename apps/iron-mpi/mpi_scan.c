@@ -85,20 +85,6 @@ static iron_status append(sum_work *s, char *name, const iron_source *source, ir
     return IRON_OK;
 }
 
-static iron_status add_file(sum_work *s, const char *path, iron_error *err) {
-    iron_source *source = NULL;
-    char *name;
-    iron_status status = reading_open(&s->options->reading, &path, 1, &source, err);
-
-    if (status == IRON_OK)
-        status = ranks_note_files(ranks_here(), source, err);
-    if (status == IRON_OK)
-        status =
-            (name = strdup(path)) ? append(s, name, source, err) : no_memory(err, s->count + 1);
-    iron_source_close(source);
-    return status;
-}
-
 /* Lists the streams and notes them. */
 static iron_status open_streams(sum_work *s, const args *a, iron_error *err) {
     const sum_options *o = s->options;
@@ -119,8 +105,16 @@ static iron_status open_streams(sum_work *s, const args *a, iron_error *err) {
     }
     for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
         status = reading_list(&o->reading, paths[k], &files, err);
-        for (size_t n = 0; status == IRON_OK && n < iron_input_files_count(files); n++)
-            status = add_file(s, iron_input_files_at(files, n), err);
+        for (size_t n = 0; status == IRON_OK && n < iron_input_files_count(files); n++) {
+            const char *path = iron_input_files_at(files, n);
+            iron_source *source = NULL;
+
+            if ((status = reading_open(&o->reading, &path, 1, &source, err)) == IRON_OK &&
+                (status = ranks_note_files(ranks_here(), source, err)) == IRON_OK)
+                status = (name = strdup(path)) ? append(s, name, source, err)
+                                               : no_memory(err, s->count + 1);
+            iron_source_close(source);
+        }
         iron_input_files_destroy(files);
     }
     return status;
@@ -184,40 +178,12 @@ static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
     return status;
 }
 
-static iron_status print_results(const sum_work *w, iron_error *err) {
-    sum_printer to = {.is_json = w->options->wants_json};
-    iron_status status = IRON_OK;
-
-    for (size_t k = 0; k < w->count && status == IRON_OK; k++) {
-        const sum_stream *s = &w->list[k];
-        iron_bag_result bag = {.struct_size = sizeof bag, .bag = w->bags[k], .cut = s->cut};
-        sum_result result = {.name = s->name,
-                             .bag = &bag,
-                             .wants_bag = w->options->bag.wants_bag,
-                             .digest = &w->results[k],
-                             .dtype = s->dtype,
-                             .source = w->source,
-                             .is_stream = w->options->wants_stream,
-                             .seconds = w->seconds[k],
-                             .ranks = (uint64_t)w->ranks->count};
-
-        iron_bag_format(&bag.bag, bag.text);
-        iron_bag_cut_format(&bag.cut, bag.cut_text);
-        status = sum_print(&to, &result, err);
-    }
-    if (w->is_checkable) {
-        seal_line comment = reading_comment(&w->options->reading, w->options->wants_stream);
-
-        sum_print_options(&to, &comment, w->options->bag.wants_bag ? &w->cut : NULL);
-    }
-    sum_print_end(&to);
-    return status;
-}
-
 static iron_status run_sum(void *options, args *a, iron_error *err) {
     sum_options *o = options;
     const ranks *r = ranks_here();
     sum_work w = {.ranks = r, .options = o};
+    sum_printer to = {.is_json = o->wants_json};
+    seal_line comment;
     const iron_digest_result none = empty_result(o->vocab);
     iron_status status = reading_check(&o->reading, err);
 
@@ -244,9 +210,29 @@ static iron_status run_sum(void *options, args *a, iron_error *err) {
     /* adding an empty result computes the seal, also where no rank had a part */
     for (size_t k = 0; k < w.count && status == IRON_OK; k++)
         status = iron_digest_result_add(&w.results[k], &none, err);
-    status = ranks_agree(r, status, err);
-    if (status == IRON_OK && r->rank == 0)
-        status = print_results(&w, err);
+    if ((status = ranks_agree(r, status, err)) != IRON_OK || r->rank > 0)
+        goto done;
+    for (size_t k = 0; k < w.count && status == IRON_OK; k++) {
+        const sum_stream *s = &w.list[k];
+        iron_bag_result bag = {.struct_size = sizeof bag, .bag = w.bags[k], .cut = s->cut};
+        sum_result result = {.name = s->name,
+                             .bag = &bag,
+                             .wants_bag = o->bag.wants_bag,
+                             .digest = &w.results[k],
+                             .dtype = s->dtype,
+                             .source = w.source,
+                             .is_stream = o->wants_stream,
+                             .seconds = w.seconds[k],
+                             .ranks = (uint64_t)r->count};
+
+        iron_bag_format(&bag.bag, bag.text);
+        iron_bag_cut_format(&bag.cut, bag.cut_text);
+        status = sum_print(&to, &result, err);
+    }
+    comment = reading_comment(&o->reading, o->wants_stream);
+    if (w.is_checkable)
+        sum_print_options(&to, &comment, o->bag.wants_bag ? &w.cut : NULL);
+    sum_print_end(&to);
 done:
     free(w.results);
     free(w.seconds);

@@ -202,21 +202,6 @@ static void explain_op(const char *op) {
     }
 }
 
-/* Explains the operations that match the glob. */
-static iron_status explain(const char *glob, iron_error *err) {
-    size_t count = 0;
-    const char *op;
-
-    for (size_t k = 0; (op = iron_arena_op_at(k)); k++)
-        if (fnmatch(glob, op, 0) == 0) {
-            fputs(count++ > 0 ? "\n\n" : "", stdout);
-            explain_op(op);
-        }
-    if (count == 0)
-        return usage(err, "unknown op '%.40s'; iron arena --list shows all", glob);
-    return IRON_OK;
-}
-
 static bool is_stdout_taken(const request *r) {
     for (size_t k = 0; k < COUNT(r->reports); k++)
         if (r->reports[k] && strcmp(r->reports[k], "-") == 0)
@@ -372,11 +357,20 @@ static iron_status run(void *options, args *a, iron_error *err) {
     iron_arena_data data;
     char arguments[400];
     iron_status status = IRON_OK;
+    size_t explained = 0; /* operations that match */
+    const char *op;
     progress p;
 
     IRON_TRY(check_request(r, err));
+    for (size_t k = 0; r->explained && (op = iron_arena_op_at(k)); k++)
+        if (fnmatch(r->explained, op, 0) == 0) {
+            fputs(explained++ > 0 ? "\n\n" : "", stdout);
+            explain_op(op);
+        }
+    if (r->explained && explained == 0)
+        return usage(err, "unknown op '%.40s'; iron arena --list shows all", r->explained);
     if (r->explained)
-        return explain(r->explained, err);
+        return IRON_OK;
     if (r->template) {
         char *text = iron_arena_template(r->template);
 

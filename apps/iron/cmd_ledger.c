@@ -48,25 +48,6 @@ static const option ledger_table[] = {
 
 /* Showing. */
 
-static void print_info(const iron_ledger_info *i) {
-    printf("rank %" PRIu32 " of %" PRIu32 "  %s\n", i->rank, i->world, i->path);
-    if (i->records == 0)
-        printf("  no records");
-    else
-        printf("  steps %" PRIu64 " to %" PRIu64 ", %" PRIu64 " records, %" PRIu64
-               " samples, %" PRIu64 " tokens, epochs %" PRIu32 " to %" PRIu32,
-               i->first_step, i->last_step, i->records, i->samples, i->tokens, i->first_epoch,
-               i->last_epoch);
-    if (i->resumes > 0)
-        printf("; resumed %" PRIu32 " times, %" PRIu64 " records superseded", i->resumes,
-               i->superseded);
-    if (i->torn > 0)
-        printf("; cut off after step %" PRIu64 " (%" PRIu64 " torn bytes)", i->last_step, i->torn);
-    else if (!i->is_closed)
-        printf("; not closed: still being written, or its process was killed");
-    putchar('\n');
-}
-
 static iron_status show_records(const iron_ledgers *l, iron_json_writer *j, iron_error *err) {
     iron_ledger_record r = {.struct_size = sizeof r};
     char bag[IRON_BAG_TEXT];
@@ -138,7 +119,23 @@ static iron_status show(const ledger_options *o, const iron_ledgers *l,
         return show_records(l, NULL, err);
     for (size_t k = 0; k < s->ledgers; k++) {
         IRON_TRY(iron_ledgers_at(l, k, &info, err));
-        print_info(&info);
+        printf("rank %" PRIu32 " of %" PRIu32 "  %s\n", info.rank, info.world, info.path);
+        if (info.records == 0)
+            printf("  no records");
+        else
+            printf("  steps %" PRIu64 " to %" PRIu64 ", %" PRIu64 " records, %" PRIu64
+                   " samples, %" PRIu64 " tokens, epochs %" PRIu32 " to %" PRIu32,
+                   info.first_step, info.last_step, info.records, info.samples, info.tokens,
+                   info.first_epoch, info.last_epoch);
+        if (info.resumes > 0)
+            printf("; resumed %" PRIu32 " times, %" PRIu64 " records superseded", info.resumes,
+                   info.superseded);
+        if (info.torn > 0)
+            printf("; cut off after step %" PRIu64 " (%" PRIu64 " torn bytes)", info.last_step,
+                   info.torn);
+        else if (!info.is_closed)
+            printf("; not closed: still being written, or its process was killed");
+        putchar('\n');
     }
     printf("%" PRIu64 " steps on %" PRIu64 " ranks, %" PRIu64 " samples, %" PRIu64 " tokens\n",
            s->steps, s->ranks, s->samples, s->tokens);

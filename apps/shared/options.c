@@ -201,18 +201,6 @@ iron_status suggest_end(const suggestion *s, const char *what, const char *text,
                  list);
 }
 
-static iron_status unknown_option(const option_group *groups, const char *text, iron_error *err) {
-    char name[40];
-    suggestion s = {.word = name};
-
-    snprintf(name, sizeof name, "%s", text + strspn(text, "-"));
-    name[strcspn(name, "=")] = '\0';
-    for (const option_group *g = groups; g->options; g++)
-        for (size_t k = 0; k < g->count && strlen(name) > 1; k++)
-            suggest(&s, g->options[k].name);
-    return suggest_end(&s, "option", text, "--", "--help lists the options", err);
-}
-
 /* The choices as "a, b, c"; "" without any. */
 static void join_choices(const option *o, char *text, size_t room) {
     size_t used = 0;
@@ -282,6 +270,8 @@ static iron_status store(const option *o, const char *value, char *field, iron_e
 
 iron_status options_parse(const option_group *groups, void *into, args *a, int argc, char **argv,
                           iron_error *err) {
+    suggestion s = {0};
+    char name[40];
     bool has_ended = false;
 
     *a = (args){.values = argv};
@@ -306,8 +296,14 @@ iron_status options_parse(const option_group *groups, void *into, args *a, int a
             continue;
         }
         o = find_option(groups, text, length, &group);
-        if (!o)
-            return unknown_option(groups, text, err);
+        if (!o) {
+            snprintf(name, sizeof name, "%.*s", (int)length, text);
+            s.word = name + strspn(name, "-");
+            for (const option_group *g = groups; g->options; g++)
+                for (size_t n = 0; n < g->count && strlen(s.word) > 1; n++)
+                    suggest(&s, g->options[n].name);
+            return suggest_end(&s, "option", text, "--", "--help lists the options", err);
+        }
         if (text[length])
             value = text + length + 1;
         else if (o->kind != OPTION_FLAG && k + 1 < argc)
