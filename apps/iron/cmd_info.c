@@ -147,33 +147,6 @@ static iron_status measure_device(const inventory *v, const info_backend *b, siz
     return IRON_OK;
 }
 
-/* Measures the CPU (threads 0: all) and every real GPU, or one device of the backend that is named.
- * A GPU that cannot be measured does not stop the others. */
-static iron_status inventory_measure(inventory *v, const char *backend, uint32_t device,
-                                     uint32_t threads, iron_error *err) {
-    const info_backend *b = &v->backends[0];
-    progress p = progress_start(0);
-    iron_measure_options options = {.threads = threads, .progress = progress_update, .context = &p};
-    iron_status status;
-
-    if (backend && !is_cpu(backend))
-        return b->is_available ? measure_device(v, b, device, err)
-                               : usage(err, "backend %s is absent: %.180s", b->name, b->reason);
-    status = iron_measure_ceilings(&options, &v->ceilings, err);
-    progress_clear(&p);
-    v->is_cpu_measured = status == IRON_OK;
-    for (; b < v->backends + v->backend_count; b++)
-        for (size_t k = 0; k < b->device_count && status == IRON_OK; k++) {
-            if (b->devices[k].info.is_gpu)
-                status = measure_device(v, b, k, err);
-            if (status == IRON_E_UNSUPPORTED) {
-                note("cannot measure", b, k, err->text);
-                status = IRON_OK;
-            }
-        }
-    return status;
-}
-
 /* Prints a line that starts at a column; line breaks in driver messages become blanks. */
 static void __attribute__((format(printf, 3, 4)))
 print_text(size_t column, size_t indent, const char *format, ...) {
@@ -221,24 +194,14 @@ static size_text cache_of(uint64_t bytes) {
     return bytes ? size_of(bytes) : (size_text){"unknown"};
 }
 
-static void print_device(const char *backend, const iron_device_info *d, size_t index) {
-    /* what the version number means */
-    const char *word = strcmp(backend, "cuda") == 0     ? "compute capability"
-                       : strcmp(backend, "opencl") == 0 ? "OpenCL"
-                                                        : "version";
-    printf("    %-6zu ", index);
-    PRINT_DESCRIPTION("%s%s", d->name, d->is_gpu ? "" : " (not a GPU: --backend auto skips it)");
-    PRINT_LINE("%s", d->driver);
-    PRINT_LINE("%s %u.%u, %u unit%s%s%s, memory %s", word, d->version / 100, d->version / 10 % 10,
-               d->units, d->units == 1 ? "" : "s", d->cache_bytes ? ", cache " : "",
-               d->cache_bytes ? size_of(d->cache_bytes).text : "", size_of(d->memory_bytes).text);
-    PRINT_LINE("memory strategies: %s", d->memory);
-}
-
 static void print_backend(const inventory *v, const info_backend *b) {
     const iron_cpu_info *cpu = &v->cpu;
     const char *reason = b->reason;
     size_t length = strlen(b->name);
+    /* what the version number means */
+    const char *version = strcmp(b->name, "cuda") == 0     ? "compute capability"
+                          : strcmp(b->name, "opencl") == 0 ? "OpenCL"
+                                                           : "version";
 
     printf("  %-8s ", b->name);
     if (is_cpu(b->name)) {
@@ -254,8 +217,20 @@ static void print_backend(const inventory *v, const info_backend *b) {
         PRINT_DESCRIPTION("absent: %s", reason + strspn(reason, " "));
     } else {
         printf("%zu device%s\n", b->device_count, b->device_count == 1 ? "" : "s");
-        for (size_t k = 0; k < b->device_count; k++)
-            print_device(b->name, &b->devices[k].info, k);
+        for (size_t k = 0; k < b->device_count; k++) {
+            const iron_device_info *d = &b->devices[k].info;
+
+            printf("    %-6zu ", k);
+            PRINT_DESCRIPTION("%s%s", d->name,
+                              d->is_gpu ? "" : " (not a GPU: --backend auto skips it)");
+            PRINT_LINE("%s", d->driver);
+            PRINT_LINE("%s %u.%u, %u unit%s%s%s, memory %s", version, d->version / 100,
+                       d->version / 10 % 10, d->units, d->units == 1 ? "" : "s",
+                       d->cache_bytes ? ", cache " : "",
+                       d->cache_bytes ? size_of(d->cache_bytes).text : "",
+                       size_of(d->memory_bytes).text);
+            PRINT_LINE("memory strategies: %s", d->memory);
+        }
     }
 }
 
@@ -461,6 +436,9 @@ static iron_status run(void *options, args *a, iron_error *err) {
     info_options *o = options;
     const info_backend *b;
     inventory v;
+    progress p;
+    iron_measure_options measured = {
+        .threads = o->threads, .progress = progress_update, .context = &p};
     iron_status status;
 
     if (a->value_count > 0)
@@ -479,8 +457,25 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if (status == IRON_OK && b->device_count > 0 && o->device >= b->device_count)
         status = usage(err, "device %" PRIu32 " does not exist; backend %s has %zu, counted from 0",
                        o->device, b->name, b->device_count);
-    if (status == IRON_OK && o->wants_measure)
-        status = inventory_measure(&v, o->backend, o->device, o->threads, err);
+    /* measures one device of the backend that is named, or the CPU and every real GPU */
+    if (status == IRON_OK && o->wants_measure && o->backend && !is_cpu(o->backend)) {
+        status = b->is_available ? measure_device(&v, b, o->device, err)
+                                 : usage(err, "backend %s is absent: %.180s", b->name, b->reason);
+    } else if (status == IRON_OK && o->wants_measure) {
+        p = progress_start(0);
+        status = iron_measure_ceilings(&measured, &v.ceilings, err);
+        progress_clear(&p);
+        v.is_cpu_measured = status == IRON_OK;
+        for (; b < v.backends + v.backend_count; b++)
+            for (size_t k = 0; k < b->device_count && status == IRON_OK; k++) {
+                if (b->devices[k].info.is_gpu)
+                    status = measure_device(&v, b, k, err);
+                if (status == IRON_E_UNSUPPORTED) { /* does not stop the others */
+                    note("cannot measure", b, k, err->text);
+                    status = IRON_OK;
+                }
+            }
+    }
     if (status == IRON_OK)
         (o->wants_json ? print_json : print_inventory)(&v);
     for (size_t k = 0; k < v.backend_count; k++)

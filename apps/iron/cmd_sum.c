@@ -55,25 +55,20 @@ static const option sum_table[] = {
            "print one JSON document: an array with one object per line"),
 };
 
-/* "2/3" */
-static iron_status parse_part(sum_options *o, iron_error *err) {
-    const char *slash = strchr(o->part_text, '/');
+static iron_status check_outputs(sum_options *o, iron_error *err) {
+    const char *slash = o->part_text ? strchr(o->part_text, '/') : NULL;
     uint64_t part = 0, parts = 0;
     char first[24] = "";
 
-    if (slash && slash - o->part_text < (ptrdiff_t)sizeof first)
+    if (slash && slash - o->part_text < (ptrdiff_t)sizeof first) /* "2/3" */
         memcpy(first, o->part_text, (size_t)(slash - o->part_text));
-    if (!slash || parse_number("--part", first, &part, err) != IRON_OK ||
-        parse_number("--part", slash + 1, &parts, err) != IRON_OK)
+    if (o->part_text && (!slash || parse_number("--part", first, &part, err) != IRON_OK ||
+                         parse_number("--part", slash + 1, &parts, err) != IRON_OK))
         return usage(err, "invalid --part '%.40s'; give I/N, such as 2/3", o->part_text);
-    if (part < 1 || part > parts || parts > UINT32_MAX)
+    if (o->part_text && (part < 1 || part > parts || parts > UINT32_MAX))
         return usage(err, "--part %.40s: I must be 1 to N", o->part_text);
     o->part = (uint32_t)part;
     o->parts = (uint32_t)parts;
-    return IRON_OK;
-}
-
-static iron_status check_outputs(const sum_options *o, iron_error *err) {
     if (o->part_text && !o->output)
         return usage(err, "--part needs -o FILE for its result; iron merge joins the parts");
     if (o->output && !o->part_text)
@@ -228,8 +223,6 @@ static iron_status run(void *options, args *a, iron_error *err) {
         command_default_input(a, "no input; name files, or give tokens on standard input", err));
     if (o->is_tagged && o->wants_json)
         return usage(err, "--tag is for lines; leave it out with --json");
-    if (o->part_text)
-        IRON_TRY(parse_part(o, err));
     IRON_TRY(check_outputs(o, err));
     to = (sum_printer){
         .is_json = o->wants_json, .is_tagged = o->is_tagged, .ends_with_zero = o->ends_with_zero};

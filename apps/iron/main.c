@@ -60,17 +60,6 @@ iron_status command_default_input(args *a, const char *missing, iron_error *err)
     return IRON_OK;
 }
 
-/* Turns `iron help` into `iron --help` and `iron help COMMAND` into `iron COMMAND --help`. */
-static void rewrite_help(int argc, char **argv) {
-    static char flag[] = "--help";
-
-    if (argc < 2 || strcmp(argv[1], "help") != 0)
-        return;
-    argv[1] = argc > 2 ? argv[2] : flag;
-    if (argc > 2)
-        argv[2] = flag;
-}
-
 static iron_status run(int argc, char **argv, iron_error *err) {
     const command *c;
     suggestion s = {0};
@@ -115,6 +104,7 @@ void command_complain(const iron_error *err) { report_error("iron", err); }
 
 int main(int argc, char **argv) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static char flag[] = "--help";
     struct sigaction action = {.sa_handler = remove_file_and_die}, before;
     iron_error err = {IRON_OK, 0, ""};
     iron_status status;
@@ -124,7 +114,11 @@ int main(int argc, char **argv) {
     for (size_t k = 0; k < COUNT(signals); k++)
         if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(signals[k], &action, NULL);
-    rewrite_help(argc, argv);
+    /* `iron help` is `iron --help`, and `iron help COMMAND` is `iron COMMAND --help` */
+    if (argc > 1 && strcmp(argv[1], "help") == 0) {
+        argv[1] = argc > 2 ? argv[2] : flag;
+        argv[2] = argc > 2 ? flag : NULL;
+    }
     status = run(argc, argv, &err);
     if (iron_status_exit_code(status) != 2)
         status = reading_finish("iron", status);
