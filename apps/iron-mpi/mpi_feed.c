@@ -173,45 +173,16 @@ static iron_status open_feed(const feed_options *o, feed_plan *plan, const args 
     return IRON_OK;
 }
 
-/* Saves the state before it prints the result. */
-static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
-    size_t width = iron_dtype_bytes(iron_source_dtype(f->source));
-    feed_result found = {.engine = f->whole,
-                         .source = f->source,
-                         .ranks = (uint64_t)f->ranks->count,
-                         .report.struct_size = sizeof found.report};
-    bool is_exact = f->batches <= iron_engine_exact_batches(f->whole),
-         is_first = f->ranks->rank == 0;
-    double started = seconds_now();
-    uint64_t *devices = NULL;
-    iron_status status;
-
-    f->progress = progress_start(width);
-    f->progress.is_shown = f->progress.is_shown && is_first;
-    status = (is_exact ? feed_sums : feed_ordered)(f, err);
-    if (status == IRON_OK && is_first)
-        status = iron_engine_report(f->whole, &found.report, err);
-    found.seconds = seconds_now() - started;
-    progress_clear(&f->progress);
-    if (status == IRON_OK && is_first && o->state)
-        status = iron_engine_save(f->whole, o->state, err);
-    status = ranks_agree(f->ranks, status, err);
-    if (status == IRON_OK && f->is_device_chosen)
-        status = ranks_gather(f->ranks, iron_engine_config(f->mine)->device, &devices, err);
-    if (status == IRON_OK && is_first) {
-        found.rank_devices = devices;
-        found.gb_per_s = (double)f->tokens * (double)width / found.seconds * 1e-9;
-        feed_print(&found, o->wants_json);
-    }
-    free(devices);
-    return status;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     feed_options *o = options;
     feed_plan plan = {0};
     ranks *r = ranks_here();
     rank_feed f = {.ranks = r};
+    feed_result found = {.ranks = (uint64_t)r->count, .report.struct_size = sizeof found.report};
+    bool is_first = r->rank == 0;
+    uint64_t *devices = NULL;
+    double started;
+    size_t width;
     iron_status status;
 
     f.is_device_chosen = o->reading.devices && strcmp(o->reading.devices, "auto") == 0;
@@ -222,9 +193,31 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if ((status = feed_plan_make(o, &plan, err)) == IRON_OK &&
         (status = open_feed(o, &plan, a, &f, err)) == IRON_OK)
         status = ranks_note_files(r, f.source, err);
-    status = ranks_work_on_same(r, status, err);
-    if (status == IRON_OK)
-        status = feed(o, &f, err);
+    if ((status = ranks_work_on_same(r, status, err)) != IRON_OK)
+        goto done;
+    width = iron_dtype_bytes(iron_source_dtype(f.source));
+    started = seconds_now();
+    f.progress = progress_start(width);
+    f.progress.is_shown = f.progress.is_shown && is_first;
+    status = (f.batches <= iron_engine_exact_batches(f.whole) ? feed_sums : feed_ordered)(&f, err);
+    if (status == IRON_OK && is_first)
+        status = iron_engine_report(f.whole, &found.report, err);
+    found.seconds = seconds_now() - started;
+    progress_clear(&f.progress);
+    if (status == IRON_OK && is_first && o->state) /* before the result is printed */
+        status = iron_engine_save(f.whole, o->state, err);
+    status = ranks_agree(r, status, err);
+    if (status == IRON_OK && f.is_device_chosen)
+        status = ranks_gather(r, iron_engine_config(f.mine)->device, &devices, err);
+    if (status == IRON_OK && is_first) {
+        found.engine = f.whole;
+        found.source = f.source;
+        found.rank_devices = devices;
+        found.gb_per_s = (double)f.tokens * (double)width / found.seconds * 1e-9;
+        feed_print(&found, o->wants_json);
+    }
+    free(devices);
+done:
     iron_source_close(f.source);
     iron_engine_destroy(f.mine);
     iron_engine_destroy(f.whole);

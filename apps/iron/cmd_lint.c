@@ -212,8 +212,14 @@ static uint32_t token_at(iron_dtype dtype, const void *tokens, size_t k) {
                 pairs += (uint64_t)((t[k - 1] == wanted) & (t[k] == wanted));                      \
     } while (0)
 
-static uint64_t count_pairs(size_t width, const void *tokens, size_t count, uint32_t eos) {
-    uint64_t pairs = 0;
+/* Counts empty documents in a file without an index: an EOS directly after an EOS. s->last is the
+ * token before these. */
+static void find_pairs(shard *s, const void *tokens, uint64_t position, size_t count,
+                       uint32_t eos) {
+    uint32_t before = s->last;
+    bool crosses = position > 0 && before == eos && token_at(s->dtype, tokens, 0) == eos;
+    uint64_t pairs = crosses;
+    size_t width = iron_dtype_bytes(s->dtype);
 
     if (width == 1)
         COUNT_PAIRS(uint8_t);
@@ -223,16 +229,6 @@ static uint64_t count_pairs(size_t width, const void *tokens, size_t count, uint
         COUNT_PAIRS(uint32_t);
     else
         COUNT_PAIRS(uint64_t);
-    return pairs;
-}
-
-/* Counts empty documents in a file without an index: an EOS directly after an EOS. s->last is the
- * token before these. */
-static void find_pairs(shard *s, const void *tokens, uint64_t position, size_t count,
-                       uint32_t eos) {
-    uint32_t before = s->last;
-    bool crosses = position > 0 && before == eos && token_at(s->dtype, tokens, 0) == eos;
-    uint64_t pairs = count_pairs(iron_dtype_bytes(s->dtype), tokens, count, eos) + crosses;
 
     if (pairs > 0 && s->empty_documents == 0) {
         size_t k = crosses ? 0 : 1;
@@ -899,40 +895,12 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
     return IRON_OK;
 }
 
-/* Collects all findings. A file that cannot be read is reported on standard error, and the result
- * is then its status; wrong options (IRON_E_ARG) end the command. */
-static iron_status conclude(lint_run *run, finding_list *found, iron_error *err) {
-    shard_list *list = &run->shards;
-    iron_status unread = IRON_OK;
-
-    for (size_t k = 0; k < list->count; k++) {
-        shard *s = &list->items[k];
-
-        if (report_orphan(s, found))
-            continue;
-        report_shard(run->options, s, found);
-        if (report_no_index(run->options, list, s, found) || s->is_read || s->problem_kind)
-            continue;
-        *err = s->error;
-        if (err->status == IRON_E_ARG || err->status == IRON_E_NOMEM)
-            return err->status;
-        unread = err->status;
-        command_complain(err);
-    }
-    IRON_TRY(look_at_names(list, found, err));
-    IRON_TRY(compare_shards(list, found, err));
-    if (found->is_incomplete)
-        return no_memory(err);
-    err->text[0] = '\0';
-    return unread;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     lint_options *o = options;
     lint_run r = {.options = o};
     finding_list found = {0};
     uint64_t tokens = 0;
-    iron_status status = IRON_OK;
+    iron_status status = IRON_OK, unread = IRON_OK;
     iron_json_writer j;
 
     if (a->value_count == 0)
@@ -950,13 +918,31 @@ static iron_status run(void *options, args *a, iron_error *err) {
         goto done;
     o->reading.is_for_raw = r.shards.count > 1;
     read_all(&r);
-    status = conclude(&r, &found, err);
-    if (status == IRON_E_ARG || status == IRON_E_NOMEM)
+    for (shard *s = r.shards.items; s < r.shards.items + r.shards.count; s++) {
+        tokens += s->is_read ? s->digest.tokens : 0;
+        if (report_orphan(s, &found))
+            continue;
+        report_shard(o, s, &found);
+        if (report_no_index(o, &r.shards, s, &found) || s->is_read || s->problem_kind)
+            continue;
+        /* a file that cannot be read decides the exit status; wrong options end the command */
+        *err = s->error;
+        unread = err->status;
+        if (unread == IRON_E_ARG || unread == IRON_E_NOMEM) {
+            status = unread;
+            goto done;
+        }
+        command_complain(err);
+    }
+    if ((status = look_at_names(&r.shards, &found, err)) != IRON_OK ||
+        (status = compare_shards(&r.shards, &found, err)) != IRON_OK)
         goto done;
-    for (size_t k = 0; k < r.shards.count; k++)
-        tokens += r.shards.items[k].is_read ? r.shards.items[k].digest.tokens : 0;
-    if (status == IRON_OK && found.count > 0)
-        status = IRON_E_MISMATCH;
+    if (found.is_incomplete) {
+        status = no_memory(err);
+        goto done;
+    }
+    err->text[0] = '\0';
+    status = unread == IRON_OK && found.count > 0 ? IRON_E_MISMATCH : unread;
     if (o->wants_json) {
         j = json_begin('{');
         JSON_PUT(&j, TEXT("schema", "iron.lint/1"), NUMBER("files", r.shards.count),

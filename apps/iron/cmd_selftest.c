@@ -35,19 +35,6 @@ static const option selftest_table[] = {
     OPTION("json", OPTION_FLAG, NULL, selftest, wants_json, JSON_HELP),
 };
 
-/* Keeps a skipped check. Without memory for it only its reason is lost: the library counts it. */
-static void keep_skip(selftest *t, const char *check, const char *reason) {
-    skip s = {strdup(check), strdup(reason)};
-
-    t->skips = list_grow(t->skips, t->skip_count, &t->skip_room, sizeof *t->skips);
-    if (s.check && s.reason && t->skip_count < t->skip_room) {
-        t->skips[t->skip_count++] = s;
-        return;
-    }
-    free(s.check);
-    free(s.reason);
-}
-
 /* Called by the library after each check. */
 static void report_check(void *context, iron_verdict verdict, const char *what, const char *text) {
     selftest *t = context;
@@ -57,8 +44,17 @@ static void report_check(void *context, iron_verdict verdict, const char *what, 
         printf("right %s\n", what);
         fflush(stdout); /* if the next check hangs, the last line shows where */
     }
-    if (verdict == IRON_VERDICT_SKIPPED)
-        keep_skip(t, what, text);
+    if (verdict == IRON_VERDICT_SKIPPED) {
+        skip s = {strdup(what), strdup(text)};
+
+        t->skips = list_grow(t->skips, t->skip_count, &t->skip_room, sizeof *t->skips);
+        if (s.check && s.reason && t->skip_count < t->skip_room) {
+            t->skips[t->skip_count++] = s;
+        } else { /* only its reason is lost: the library counts it */
+            free(s.check);
+            free(s.reason);
+        }
+    }
     if (verdict != IRON_VERDICT_FAILED)
         return;
     if (t->wants_json)

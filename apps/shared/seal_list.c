@@ -182,25 +182,6 @@ void seal_name_print(const char *name) {
     print_escaped(name);
 }
 
-static void print_line(sum_printer *printer, const char *seal, const char *name) {
-    bool is_escaped = !printer->ends_with_zero;
-
-    if (is_escaped && needs_escape(name))
-        putchar('\\');
-    if (printer->is_tagged)
-        fputs("IRON (", stdout);
-    else
-        printf("%s  ", seal);
-    if (is_escaped)
-        print_escaped(name);
-    else
-        fputs(name, stdout);
-    if (printer->is_tagged)
-        printf(") = %s", seal);
-    putchar(printer->ends_with_zero ? '\0' : '\n');
-    printer->line_count++;
-}
-
 void sum_print_options(const sum_printer *printer, const seal_line *o, const iron_bag_cut *cut) {
     if (printer->line_count == 0 || printer->ends_with_zero ||
         (!o->dtype && !o->format && !o->column && !cut && !o->is_recursive && !o->include.count &&
@@ -314,7 +295,22 @@ iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error
     if (printer->is_json)
         return print_json(&printer->j, result, &digest, &bag, &info, err);
     if (info.parts == 0) {
-        print_line(printer, result->wants_bag ? bag.text : digest.seal, result->name);
+        const char *seal = result->wants_bag ? bag.text : digest.seal;
+
+        if (!printer->ends_with_zero && needs_escape(result->name))
+            putchar('\\');
+        if (printer->is_tagged)
+            fputs("IRON (", stdout);
+        else
+            printf("%s  ", seal);
+        if (printer->ends_with_zero)
+            fputs(result->name, stdout);
+        else
+            print_escaped(result->name);
+        if (printer->is_tagged)
+            printf(") = %s", seal);
+        putchar(printer->ends_with_zero ? '\0' : '\n');
+        printer->line_count++;
         return IRON_OK;
     }
     /* a part has no seal of its own: its line shows the range and the four words to add */
