@@ -90,24 +90,6 @@ static void print_value(const char *name, const char *value) {
     }
 }
 
-static const char *decode_value(char *value) {
-    char *to = value;
-
-    for (const char *at = value; *at; at++) {
-        char digits[3] = {0};
-
-        if (*at == '%' && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2])) {
-            memcpy(digits, at + 1, 2);
-            *to++ = (char)strtoul(digits, NULL, 16);
-            at += 2;
-        } else {
-            *to++ = *at;
-        }
-    }
-    *to = '\0';
-    return value;
-}
-
 static const char **add_text(text_list *list) {
     return list->count < LIST_ROOM ? &list->texts[list->count++] : NULL;
 }
@@ -123,8 +105,20 @@ static seal_line_kind read_comment(char *line, seal_line *out) {
     for (char *word = strtok_r(line + strlen(begin), " ", &rest); word;
          word = strtok_r(NULL, " ", &rest)) {
         if (value) {
-            *value = decode_value(word);
+            char *to = word, digits[3] = "";
+
+            *value = word;
             value = NULL;
+            for (const char *at = word; *at; at++) { /* undoes %20 in place */
+                bool is_code =
+                    *at == '%' && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2]);
+
+                if (is_code)
+                    memcpy(digits, at + 1, 2);
+                *to++ = is_code ? (char)strtoul(digits, NULL, 16) : *at;
+                at += is_code ? 2 : 0;
+            }
+            *to = '\0';
             continue;
         }
         out->is_recursive |= strcmp(word, "--recursive") == 0;
