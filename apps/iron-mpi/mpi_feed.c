@@ -76,24 +76,21 @@ static iron_status feed_batches(rank_feed *f, uint64_t first, uint64_t count,
     return iron_engine_end_batch(f->mine, err);
 }
 
-static iron_status feed_share(rank_feed *f, iron_effect *effect, int32_t *additions,
-                              iron_error *err) {
+static iron_status feed_sums(rank_feed *f, iron_error *err) {
     uint64_t fours = f->batches / GRID + (f->batches % GRID != 0);
     uint64_t rank = (uint64_t)f->ranks->rank, count = (uint64_t)f->ranks->count;
     uint64_t first = fours / count * rank + smaller(rank, fours % count);
     uint64_t share = fours / count + (rank < fours % count);
-
-    f->total = f->tokens / count + 1;
-    IRON_TRY(feed_batches(f, first * GRID, share * GRID, NULL, err));
-    return iron_engine_effect(f->mine, effect, additions, err);
-}
-
-static iron_status feed_sums(rank_feed *f, iron_error *err) {
     size_t nodes = (size_t)iron_engine_config(f->mine)->nodes;
     iron_effect effect = {.struct_size = sizeof effect};
     int32_t *additions = malloc(nodes * sizeof *additions);
-    iron_status status = additions ? feed_share(f, &effect, additions, err)
-                                   : usage(err, "out of memory for %zu additions", nodes);
+    iron_status status = IRON_OK;
+
+    f->total = f->tokens / count + 1;
+    if (!additions)
+        status = usage(err, "out of memory for %zu additions", nodes);
+    else if ((status = feed_batches(f, first * GRID, share * GRID, NULL, err)) == IRON_OK)
+        status = iron_engine_effect(f->mine, &effect, additions, err);
 
     status = ranks_agree(f->ranks, status, err);
     if (status == IRON_OK)
@@ -104,70 +101,46 @@ static iron_status feed_sums(rank_feed *f, iron_error *err) {
     return status;
 }
 
-typedef struct rounds {
-    rank_feed *feed;
-    uint64_t block; /* batches per block */
-    uint64_t blocks;
-    iron_effect effect;
-    iron_batch_effect *batches; /* room for one block */
-} rounds;
-
-/* Batches per block; small enough that a short stream has a block for every rank. */
-static uint64_t block_size(const rank_feed *f) {
-    uint64_t share = f->batches / (uint64_t)f->ranks->count / GRID * GRID + GRID;
-    uint64_t block = smaller(BLOCK_TOKENS / f->batch / GRID * GRID, BLOCK_BATCHES_MAX);
-
-    return smaller(block > GRID ? block : GRID, share);
-}
-
-/* Feeds the block of this rank; past the last block it feeds nothing. */
-static iron_status feed_block(rounds *r, uint64_t index, iron_error *err) {
-    rank_feed *f = r->feed;
-
-    f->done_before = index < r->blocks ? index * r->block * f->batch : f->tokens;
-    f->total = f->tokens;
-    IRON_TRY(feed_batches(f, index < r->blocks ? index * r->block : f->batches, r->block,
-                          r->batches, err));
-    return iron_engine_effect(f->mine, &r->effect, NULL, err);
-}
-
-/* Rank 0 applies the blocks of all ranks in order; the other ranks send theirs. */
-static iron_status apply_round(rounds *r, iron_error *err) {
-    const ranks *all = r->feed->ranks;
-    iron_status status = IRON_OK;
-
-    for (int from = 0; from < all->count && all->rank == 0; from++) {
-        if (from != 0) {
-            ranks_receive(from, &r->effect, sizeof r->effect);
-            ranks_receive(from, r->batches, (size_t)r->effect.batches * sizeof *r->batches);
-        }
-        if (status == IRON_OK)
-            status = iron_engine_apply_batches(r->feed->whole, &r->effect, r->batches, err);
-    }
-    if (all->rank == 0)
-        return status;
-    ranks_send(&r->effect, sizeof r->effect);
-    ranks_send(r->batches, (size_t)r->effect.batches * sizeof *r->batches);
-    return IRON_OK;
-}
-
 static iron_status feed_ordered(rank_feed *f, iron_error *err) {
     uint64_t count = (uint64_t)f->ranks->count;
-    rounds r = {.feed = f, .block = block_size(f), .effect.struct_size = sizeof r.effect};
+    bool is_first = f->ranks->rank == 0;
+    iron_effect effect = {.struct_size = sizeof effect};
+    iron_batch_effect *batches; /* room for one block */
     iron_status status = IRON_OK, before = IRON_OK;
+    /* batches per block; small enough that a short stream has a block for every rank */
+    uint64_t share = f->batches / count / GRID * GRID + GRID;
+    uint64_t block = smaller(BLOCK_TOKENS / f->batch / GRID * GRID, BLOCK_BATCHES_MAX);
 
-    r.blocks = f->batches / r.block + (f->batches % r.block != 0);
-    r.batches = malloc((size_t)r.block * sizeof *r.batches);
-    if (!r.batches)
-        status = usage(err, "out of memory for %zu batches", (size_t)r.block);
+    block = smaller(block > GRID ? block : GRID, share);
+    batches = malloc((size_t)block * sizeof *batches);
+    if (!batches)
+        status = usage(err, "out of memory for %zu batches", (size_t)block);
     status = ranks_agree(f->ranks, status, err);
-    for (uint64_t first = 0; first < r.blocks && status == IRON_OK; first += count) {
-        status = before == IRON_OK ? feed_block(&r, first + (uint64_t)f->ranks->rank, err) : before;
+    f->total = f->tokens;
+    for (uint64_t first = 0; first < f->batches && status == IRON_OK; first += count * block) {
+        /* past the last block this rank feeds nothing */
+        uint64_t mine = smaller(first + (uint64_t)f->ranks->rank * block, f->batches);
+
+        f->done_before = mine < f->batches ? mine * f->batch : f->tokens;
+        if ((status = before) == IRON_OK &&
+            (status = feed_batches(f, mine, block, batches, err)) == IRON_OK)
+            status = iron_engine_effect(f->mine, &effect, NULL, err);
         status = ranks_agree(f->ranks, status, err);
-        if (status == IRON_OK)
-            before = apply_round(&r, err);
+        /* rank 0 applies the blocks of all ranks in order; the other ranks send theirs */
+        for (int from = 0; status == IRON_OK && from < f->ranks->count && is_first; from++) {
+            if (from != 0) {
+                ranks_receive(from, &effect, sizeof effect);
+                ranks_receive(from, batches, (size_t)effect.batches * sizeof *batches);
+            }
+            if (before == IRON_OK)
+                before = iron_engine_apply_batches(f->whole, &effect, batches, err);
+        }
+        if (status == IRON_OK && !is_first) {
+            ranks_send(&effect, sizeof effect);
+            ranks_send(batches, (size_t)effect.batches * sizeof *batches);
+        }
     }
-    free(r.batches);
+    free(batches);
     return status == IRON_OK ? before : status;
 }
 
@@ -200,45 +173,16 @@ static iron_status open_feed(const feed_options *o, feed_plan *plan, const args 
     return IRON_OK;
 }
 
-/* Saves the state before it prints the result. */
-static iron_status feed(const feed_options *o, rank_feed *f, iron_error *err) {
-    size_t width = iron_dtype_bytes(iron_source_dtype(f->source));
-    feed_result found = {.engine = f->whole,
-                         .source = f->source,
-                         .ranks = (uint64_t)f->ranks->count,
-                         .report.struct_size = sizeof found.report};
-    bool is_exact = f->batches <= iron_engine_exact_batches(f->whole),
-         is_first = f->ranks->rank == 0;
-    double started = seconds_now();
-    uint64_t *devices = NULL;
-    iron_status status;
-
-    f->progress = progress_start(width);
-    f->progress.is_shown = f->progress.is_shown && is_first;
-    status = (is_exact ? feed_sums : feed_ordered)(f, err);
-    if (status == IRON_OK && is_first)
-        status = iron_engine_report(f->whole, &found.report, err);
-    found.seconds = seconds_now() - started;
-    progress_clear(&f->progress);
-    if (status == IRON_OK && is_first && o->state)
-        status = iron_engine_save(f->whole, o->state, err);
-    status = ranks_agree(f->ranks, status, err);
-    if (status == IRON_OK && f->is_device_chosen)
-        status = ranks_gather(f->ranks, iron_engine_config(f->mine)->device, &devices, err);
-    if (status == IRON_OK && is_first) {
-        found.rank_devices = devices;
-        found.gb_per_s = (double)f->tokens * (double)width / found.seconds * 1e-9;
-        feed_print(&found, o->wants_json);
-    }
-    free(devices);
-    return status;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     feed_options *o = options;
     feed_plan plan = {0};
     ranks *r = ranks_here();
     rank_feed f = {.ranks = r};
+    feed_result found = {.ranks = (uint64_t)r->count, .report.struct_size = sizeof found.report};
+    bool is_first = r->rank == 0;
+    uint64_t *devices = NULL;
+    double started;
+    size_t width;
     iron_status status;
 
     f.is_device_chosen = o->reading.devices && strcmp(o->reading.devices, "auto") == 0;
@@ -246,14 +190,34 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if (!o->reading.backend)
         o->reading.backend = "cpu"; /* all ranks of a machine would take its first GPU */
     o->reading.wants_seekable = true;
-    status = feed_plan_make(o, &plan, err);
-    if (status == IRON_OK)
-        status = open_feed(o, &plan, a, &f, err);
-    if (status == IRON_OK)
+    if ((status = feed_plan_make(o, &plan, err)) == IRON_OK &&
+        (status = open_feed(o, &plan, a, &f, err)) == IRON_OK)
         status = ranks_note_files(r, f.source, err);
-    status = ranks_work_on_same(r, status, err);
-    if (status == IRON_OK)
-        status = feed(o, &f, err);
+    if ((status = ranks_work_on_same(r, status, err)) != IRON_OK)
+        goto done;
+    width = iron_dtype_bytes(iron_source_dtype(f.source));
+    started = seconds_now();
+    f.progress = progress_start(width);
+    f.progress.is_shown = f.progress.is_shown && is_first;
+    status = (f.batches <= iron_engine_exact_batches(f.whole) ? feed_sums : feed_ordered)(&f, err);
+    if (status == IRON_OK && is_first)
+        status = iron_engine_report(f.whole, &found.report, err);
+    found.seconds = seconds_now() - started;
+    progress_clear(&f.progress);
+    if (status == IRON_OK && is_first && o->state) /* before the result is printed */
+        status = iron_engine_save(f.whole, o->state, err);
+    status = ranks_agree(r, status, err);
+    if (status == IRON_OK && f.is_device_chosen)
+        status = ranks_gather(r, iron_engine_config(f.mine)->device, &devices, err);
+    if (status == IRON_OK && is_first) {
+        found.engine = f.whole;
+        found.source = f.source;
+        found.rank_devices = devices;
+        found.gb_per_s = (double)f.tokens * (double)width / found.seconds * 1e-9;
+        feed_print(&found, o->wants_json);
+    }
+    free(devices);
+done:
     iron_source_close(f.source);
     iron_engine_destroy(f.mine);
     iron_engine_destroy(f.whole);

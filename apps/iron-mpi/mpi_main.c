@@ -37,25 +37,11 @@ static bool answer(const ranks *r, const char *text) {
     return true;
 }
 
-/* Parses the command line on all ranks; rank 0 prints --help. */
-static iron_status run_command(ranks *r, const command *c, int argc, char **argv, iron_error *err) {
-    void *options = NULL;
-    iron_status status;
-    args a;
-
-    ranks_note_command(r, c->name, argc, argv);
-    status = ranks_agree(r, command_parse(c, &options, &a, argc, argv, err), err);
-    if (status == IRON_OK && a.wants_help && r->rank == 0)
-        command_help(stdout, "mpirun -n RANKS iron-mpi", c);
-    if (status == IRON_OK && !a.wants_help)
-        status = c->run(options, &a, err);
-    free(options);
-    return status;
-}
-
 static iron_status run(ranks *r, int argc, char **argv, iron_error *err) {
     const command *c = NULL;
+    void *options = NULL;
     iron_status status = IRON_OK;
+    args a;
 
     if (argc > 1 && answer(r, argv[1]))
         return IRON_OK;
@@ -64,7 +50,17 @@ static iron_status run(ranks *r, int argc, char **argv, iron_error *err) {
     else if (!(c = command_find(commands, COUNT(commands), argv[1])))
         status = usage(err, "unknown command '%.60s'; iron-mpi --help lists the commands", argv[1]);
     status = ranks_agree(r, status, err);
-    return status == IRON_OK && c ? run_command(r, c, argc - 2, argv + 2, err) : status;
+    if (status != IRON_OK || !c)
+        return status;
+    /* all ranks parse the command line; rank 0 prints --help */
+    ranks_note_command(r, c->name, argc - 2, argv + 2);
+    status = ranks_agree(r, command_parse(c, &options, &a, argc - 2, argv + 2, err), err);
+    if (status == IRON_OK && a.wants_help && r->rank == 0)
+        command_help(stdout, "mpirun -n RANKS iron-mpi", c);
+    if (status == IRON_OK && !a.wants_help)
+        status = c->run(options, &a, err);
+    free(options);
+    return status;
 }
 
 int main(int argc, char **argv) {

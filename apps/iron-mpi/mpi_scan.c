@@ -14,7 +14,6 @@
 #include "ranks.h"
 #include "reading.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,18 +48,14 @@ typedef struct sum_stream {
     iron_bag_cut cut; /* NONE: no bag is wanted */
 } sum_stream;
 
-typedef struct sum_streams {
-    iron_source *source; /* all files as one stream; NULL: every file is a stream */
-    size_t count, room;
-    sum_stream *list;
-    bool is_checkable; /* by iron check: not several arguments as one stream */
-    iron_bag_cut cut;  /* that is wanted; of each stream, what it means */
-} sum_streams;
-
 typedef struct sum_work {
     const ranks *ranks;
     const sum_options *options;
-    const sum_streams *streams;
+    iron_source *source; /* all files as one stream; NULL: every file is a stream */
+    size_t count, room;
+    sum_stream *list;
+    bool is_checkable;           /* by iron check: not several arguments as one stream */
+    iron_bag_cut cut;            /* that is wanted; of each stream, what it means */
     iron_digest_result *results; /* one per stream, like the others */
     iron_bag *bags;
     double *seconds;
@@ -73,15 +68,14 @@ static iron_status no_memory(iron_error *err, size_t count) {
 }
 
 /* Takes ownership of the name. */
-static iron_status append(sum_streams *s, char *name, const iron_source *source, iron_error *err) {
+static iron_status append(sum_work *s, char *name, const iron_source *source, iron_error *err) {
     iron_bag_cut cut = s->cut;
 
     if (cut.kind != IRON_BAG_CUT_NONE && iron_bag_cut_resolve(source, &cut, err) != IRON_OK) {
         free(name);
         return err->status;
     }
-    if (s->count == s->room)
-        s->list = list_grow(s->list, &s->room, sizeof *s->list);
+    s->list = list_grow(s->list, s->count, &s->room, sizeof *s->list);
     if (s->count == s->room) {
         free(name);
         return no_memory(err, s->count + 1);
@@ -91,55 +85,39 @@ static iron_status append(sum_streams *s, char *name, const iron_source *source,
     return IRON_OK;
 }
 
-static iron_status add_file(sum_streams *s, const reading *r, const char *path, iron_error *err) {
-    iron_source *source = NULL;
-    char *name = strdup(path);
-    iron_status status =
-        name ? reading_open(r, &path, 1, &source, err) : no_memory(err, s->count + 1);
-
-    if (status == IRON_OK)
-        status = ranks_note_files(ranks_here(), source, err);
-    if (status == IRON_OK)
-        status = append(s, name, source, err);
-    else
-        free(name);
-    iron_source_close(source);
-    return status;
-}
-
-static iron_status add_argument(sum_streams *s, const reading *r, const char *path,
-                                iron_error *err) {
-    iron_input_files *files = NULL;
-    iron_status status = reading_list(r, path, &files, err);
-
-    for (size_t k = 0; status == IRON_OK && k < iron_input_files_count(files); k++)
-        status = add_file(s, r, iron_input_files_at(files, k), err);
-    iron_input_files_destroy(files);
-    return status;
-}
-
-static iron_status open_as_one(sum_streams *s, const reading *r, const args *a, iron_error *err) {
+/* Lists the streams and notes them. */
+static iron_status open_streams(sum_work *s, const args *a, iron_error *err) {
+    const sum_options *o = s->options;
     const char *const *paths = (const char *const *)a->values;
+    iron_input_files *files = NULL;
+    iron_status status = IRON_OK;
     char *name;
 
-    IRON_TRY(reading_open(r, paths, a->value_count, &s->source, err));
-    IRON_TRY(ranks_note_files(ranks_here(), s->source, err));
-    name = join_names(paths, a->value_count, err);
-    return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
-}
-
-/* Lists the streams and notes them. */
-static iron_status open_streams(sum_streams *s, const sum_options *o, const args *a,
-                                iron_error *err) {
     s->is_checkable = !o->wants_stream || a->value_count == 1;
     s->cut = bag_cut_of(&o->bag);
     if (a->value_count == 0)
         return usage(err, "no input; name files");
-    if (o->wants_stream)
-        return open_as_one(s, &o->reading, a, err);
-    for (size_t k = 0; k < a->value_count; k++)
-        IRON_TRY(add_argument(s, &o->reading, a->values[k], err));
-    return IRON_OK;
+    if (o->wants_stream) {
+        IRON_TRY(reading_open(&o->reading, paths, a->value_count, &s->source, err));
+        IRON_TRY(ranks_note_files(ranks_here(), s->source, err));
+        name = join_names(paths, a->value_count, err);
+        return name ? append(s, name, s->source, err) : IRON_E_NOMEM;
+    }
+    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
+        status = reading_list(&o->reading, paths[k], &files, err);
+        for (size_t n = 0; status == IRON_OK && n < iron_input_files_count(files); n++) {
+            const char *path = iron_input_files_at(files, n);
+            iron_source *source = NULL;
+
+            if ((status = reading_open(&o->reading, &path, 1, &source, err)) == IRON_OK &&
+                (status = ranks_note_files(ranks_here(), source, err)) == IRON_OK)
+                status = (name = strdup(path)) ? append(s, name, source, err)
+                                               : no_memory(err, s->count + 1);
+            iron_source_close(source);
+        }
+        iron_input_files_destroy(files);
+    }
+    return status;
 }
 
 static iron_digest_result empty_result(uint64_t vocab) {
@@ -148,24 +126,6 @@ static iron_digest_result empty_result(uint64_t vocab) {
                                 .vocab = vocab,
                                 .first_out_position = IRON_COUNT_UNKNOWN,
                                 .min = UINT32_MAX};
-}
-
-/* The tokens of a stream that this rank reads. One rank has the samples of a stream without
- * tokens, which may be empty documents. */
-static iron_status my_range(const sum_work *w, size_t index, uint64_t *first, uint64_t *count,
-                            bool *is_mine, iron_error *err) {
-    uint64_t rank = (uint64_t)w->ranks->rank, all = (uint64_t)w->ranks->count;
-    const sum_stream *stream = &w->streams->list[index];
-    bool has_bag = stream->cut.kind != IRON_BAG_CUT_NONE;
-    iron_status status = IRON_OK;
-
-    *first = 0;
-    *count = index % all == rank ? stream->tokens : 0;
-    if (w->streams->count == 1 || stream->tokens / all >= SHARE_TOKENS)
-        status =
-            iron_part_range(stream->tokens, (uint32_t)rank + 1, (uint32_t)all, first, count, err);
-    *is_mine = *count > 0 || (has_bag && stream->tokens == 0 && index % all == rank);
-    return status;
 }
 
 static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_scan_options *o,
@@ -177,13 +137,11 @@ static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_sca
     if (!o->backend)
         o->backend = "cpu"; /* all ranks of a machine would share one GPU */
     o->vocab = w->options->vocab;
-    o->bag = w->streams->list[index].cut;
-    if (iron_source_tokens(source) != w->streams->list[index].tokens)
-        return usage(err, "%.120s changed while it was read", w->streams->list[index].name);
-    status = iron_scan(source, o, &m, err);
-    if (status == IRON_OK)
-        status = iron_manifest_digest(m, &w->results[index], err);
-    if (status == IRON_OK)
+    o->bag = w->list[index].cut;
+    if (iron_source_tokens(source) != w->list[index].tokens)
+        return usage(err, "%.120s changed while it was read", w->list[index].name);
+    if ((status = iron_scan(source, o, &m, err)) == IRON_OK &&
+        (status = iron_manifest_digest(m, &w->results[index], err)) == IRON_OK)
         status = iron_manifest_bag(m, &bag, err);
     w->bags[index] = bag.bag;
     iron_manifest_destroy(m);
@@ -191,113 +149,98 @@ static iron_status scan(sum_work *w, size_t index, iron_source *source, iron_sca
 }
 
 static iron_status scan_stream(sum_work *w, size_t index, iron_error *err) {
-    const char *path = w->streams->list[index].name;
-    iron_source *source = w->streams->source;
+    const sum_stream *stream = &w->list[index];
+    uint64_t rank = (uint64_t)w->ranks->rank, all = (uint64_t)w->ranks->count;
+    bool is_dealt = index % all == rank; /* if one rank reads the stream, it is this one */
+    iron_source *source = w->source;
     reading again = w->options->reading;
     double started = seconds_now();
-    bool is_mine = false;
     iron_scan_options o = reading_scan_options(&again, &w->progress);
-    iron_status status;
+    iron_status status = IRON_OK;
+    bool is_mine;
 
     again.is_quiet = true; /* open_streams has warned */
     w->results[index] = empty_result(w->options->vocab);
-    status = my_range(w, index, &o.first, &o.count, &is_mine, err);
+    o.count = is_dealt ? stream->tokens : 0;
+    if (w->count == 1 || stream->tokens / all >= SHARE_TOKENS)
+        status = iron_part_range(stream->tokens, (uint32_t)rank + 1, (uint32_t)all, &o.first,
+                                 &o.count, err);
+    /* one rank has the samples of a stream without tokens, which may be empty documents */
+    is_mine =
+        o.count > 0 || (stream->cut.kind != IRON_BAG_CUT_NONE && stream->tokens == 0 && is_dealt);
     if (status == IRON_OK && is_mine && !source)
-        status = reading_open(&again, &path, 1, &source, err);
+        status = reading_open(&again, (const char *const *)&stream->name, 1, &source, err);
     if (status == IRON_OK && is_mine)
         status = scan(w, index, source, &o, err);
-    if (source != w->streams->source)
+    if (source != w->source)
         iron_source_close(source);
     w->seconds[index] = seconds_now() - started;
-    return status;
-}
-
-/* Adding an empty result computes the seal, also where no rank had a part. */
-static iron_status reduce(sum_work *w, iron_error *err) {
-    iron_digest_result none = empty_result(w->options->vocab);
-    iron_status status = ranks_add_results(w->ranks, w->results, w->streams->count, err);
-
-    ranks_largest(w->seconds, w->streams->count);
-    ranks_add(&w->bags[0].hi, 3 * w->streams->count);
-    for (size_t k = 0; k < w->streams->count && status == IRON_OK; k++)
-        status = iron_digest_result_add(&w->results[k], &none, err);
-    return ranks_agree(w->ranks, status, err);
-}
-
-static iron_status print_results(const sum_work *w, iron_error *err) {
-    sum_printer to = {.is_json = w->options->wants_json};
-    iron_status status = IRON_OK;
-
-    for (size_t k = 0; k < w->streams->count && status == IRON_OK; k++) {
-        const sum_stream *s = &w->streams->list[k];
-        iron_bag_result bag = {.struct_size = sizeof bag, .bag = w->bags[k], .cut = s->cut};
-        sum_result result = {.name = s->name,
-                             .bag = &bag,
-                             .wants_bag = w->options->bag.wants_bag,
-                             .digest = &w->results[k],
-                             .dtype = s->dtype,
-                             .source = w->streams->source,
-                             .is_stream = w->options->wants_stream,
-                             .seconds = w->seconds[k],
-                             .ranks = (uint64_t)w->ranks->count};
-
-        iron_bag_format(&bag.bag, bag.text);
-        iron_bag_cut_format(&bag.cut, bag.cut_text);
-        status = sum_print(&to, &result, err);
-    }
-    if (w->streams->is_checkable) {
-        seal_line comment = reading_comment(&w->options->reading, w->options->wants_stream);
-
-        sum_print_options(&to, &comment, w->options->bag.wants_bag ? &w->streams->cut : NULL);
-    }
-    sum_print_end(&to);
-    return status;
-}
-
-static iron_status sum_all(sum_work *w, iron_error *err) {
-    size_t count = w->streams->count;
-    iron_status status = IRON_OK;
-
-    w->results = calloc(count + 1, sizeof *w->results);
-    w->seconds = calloc(count + 1, sizeof *w->seconds);
-    w->bags = calloc(count + 1, sizeof *w->bags);
-    w->progress = progress_start(0);
-    w->progress.is_shown = w->progress.is_shown && w->ranks->rank == 0;
-    if (!w->results || !w->seconds || !w->bags)
-        status = usage(err, "out of memory for %zu results", count);
-    else
-        for (size_t k = 0; k < count && status == IRON_OK; k++)
-            status = scan_stream(w, k, err);
-    progress_clear(&w->progress);
-    status = ranks_agree(w->ranks, status, err);
-    if (status == IRON_OK)
-        status = reduce(w, err);
-    if (status == IRON_OK && w->ranks->rank == 0)
-        status = print_results(w, err);
-    free(w->results);
-    free(w->seconds);
-    free(w->bags);
     return status;
 }
 
 static iron_status run_sum(void *options, args *a, iron_error *err) {
     sum_options *o = options;
     const ranks *r = ranks_here();
-    sum_streams streams = {0};
+    sum_work w = {.ranks = r, .options = o};
+    sum_printer to = {.is_json = o->wants_json};
+    seal_line comment;
+    const iron_digest_result none = empty_result(o->vocab);
     iron_status status = reading_check(&o->reading, err);
 
     o->reading.wants_seekable = true;
-    if (status == IRON_OK)
-        status = bag_check(&o->bag, err);
-    if (status == IRON_OK)
-        status = open_streams(&streams, o, a, err);
-    status = ranks_work_on_same(r, status, err);
-    if (status == IRON_OK)
-        status = sum_all(&(sum_work){.ranks = r, .options = o, .streams = &streams}, err);
-    for (size_t k = 0; k < streams.count; k++)
-        free(streams.list[k].name);
-    free(streams.list);
-    iron_source_close(streams.source);
+    if (status == IRON_OK && (status = bag_check(&o->bag, err)) == IRON_OK)
+        status = open_streams(&w, a, err);
+    if ((status = ranks_work_on_same(r, status, err)) != IRON_OK)
+        goto done;
+    w.results = calloc(w.count + 1, sizeof *w.results);
+    w.seconds = calloc(w.count + 1, sizeof *w.seconds);
+    w.bags = calloc(w.count + 1, sizeof *w.bags);
+    w.progress = progress_start(0);
+    w.progress.is_shown = w.progress.is_shown && r->rank == 0;
+    if (!w.results || !w.seconds || !w.bags)
+        status = usage(err, "out of memory for %zu results", w.count);
+    for (size_t k = 0; k < w.count && status == IRON_OK; k++)
+        status = scan_stream(&w, k, err);
+    progress_clear(&w.progress);
+    if ((status = ranks_agree(r, status, err)) != IRON_OK)
+        goto done;
+    status = ranks_add_results(r, w.results, w.count, err);
+    ranks_largest(w.seconds, w.count);
+    ranks_add(&w.bags[0].hi, 3 * w.count);
+    /* adding an empty result computes the seal, also where no rank had a part */
+    for (size_t k = 0; k < w.count && status == IRON_OK; k++)
+        status = iron_digest_result_add(&w.results[k], &none, err);
+    if ((status = ranks_agree(r, status, err)) != IRON_OK || r->rank > 0)
+        goto done;
+    for (size_t k = 0; k < w.count && status == IRON_OK; k++) {
+        const sum_stream *s = &w.list[k];
+        iron_bag_result bag = {.struct_size = sizeof bag, .bag = w.bags[k], .cut = s->cut};
+        sum_result result = {.name = s->name,
+                             .bag = &bag,
+                             .wants_bag = o->bag.wants_bag,
+                             .digest = &w.results[k],
+                             .dtype = s->dtype,
+                             .source = w.source,
+                             .is_stream = o->wants_stream,
+                             .seconds = w.seconds[k],
+                             .ranks = (uint64_t)r->count};
+
+        iron_bag_format(&bag.bag, bag.text);
+        iron_bag_cut_format(&bag.cut, bag.cut_text);
+        status = sum_print(&to, &result, err);
+    }
+    comment = reading_comment(&o->reading, o->wants_stream);
+    if (w.is_checkable)
+        sum_print_options(&to, &comment, o->bag.wants_bag ? &w.cut : NULL);
+    sum_print_end(&to);
+done:
+    free(w.results);
+    free(w.seconds);
+    free(w.bags);
+    for (size_t k = 0; k < w.count; k++)
+        free(w.list[k].name);
+    free(w.list);
+    iron_source_close(w.source);
     return status;
 }
 
@@ -308,9 +251,8 @@ const command mpi_command_sum = {
     .description =
         "Prints what iron sum prints: <seal>  <file> for each file, or <bag>  <file> with --bag; a "
         "directory stands for its files. In contrast to iron sum, a file that cannot be read is an "
-        "error, and nothing is "
-        "printed. To write manifests in parallel, use iron sum --part and iron merge. Each rank "
-        "uses the CPU unless --backend is given.",
+        "error, and nothing is printed. To write manifests in parallel, use iron sum --part and "
+        "iron merge. Each rank uses the CPU unless --backend is given.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},
     .examples = "mpirun -n 16 iron-mpi sum shards/ --dtype u16 --stream",
     .options_bytes = sizeof(sum_options),
@@ -329,8 +271,7 @@ static iron_status run_stat(void *options, args *a, iron_error *err) {
     progress p;
 
     o->reading.wants_seekable = true;
-    status = stat_source_open(o, a, &source, err);
-    if (status == IRON_OK)
+    if ((status = stat_source_open(o, a, &source, err)) == IRON_OK)
         status = ranks_note_files(r, source, err);
     status = ranks_work_on_same(r, status, err);
     if (status != IRON_OK)

@@ -239,58 +239,46 @@ iron_status ranks_join_effects(const ranks *r, iron_effect *effect, int32_t *add
 
 /* MPI counts words in an int, which allows 16 GiB; a histogram has at most half a GiB. */
 static iron_status send_stat(int to, const iron_stat *stat, iron_error *err) {
-    uint64_t count = stat ? iron_stat_words(stat, NULL, 0) : 0;
-    uint64_t *words = count ? malloc((size_t)count * sizeof *words) : NULL;
-    bool has_room = words || count == 0;
+    size_t count = stat ? (size_t)iron_stat_words(stat, NULL, 0) : 0;
+    uint64_t *words = count ? malloc(count * sizeof *words) : NULL;
 
     if (words)
-        iron_stat_words(stat, words, (size_t)count);
-    else
-        count = 0;
-    MPI_Send(&count, 1, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
-    if (count > 0)
-        MPI_Send(words, (int)count, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
-    free(words);
-    if (has_room)
-        return IRON_OK;
-    usage(err, "out of memory for %zu bytes of statistics to send",
-          (size_t)iron_stat_words(stat, NULL, 0) * sizeof *words);
-    return err->status = IRON_E_NOMEM;
-}
-
-/* Appends to *stat, or sets it if it is NULL. */
-static iron_status take_words(iron_stat **stat, const uint64_t *words, size_t count,
-                              iron_error *err) {
-    iron_stat *next = NULL;
-    iron_status status = iron_stat_from_words(words, count, &next, err);
-
-    if (status == IRON_OK && !*stat) {
-        *stat = next;
-        return IRON_OK;
+        iron_stat_words(stat, words, count);
+    MPI_Send(words, words ? (int)count : 0, MPI_UINT64_T, to, 0, MPI_COMM_WORLD);
+    if (!words && count > 0) {
+        usage(err, "out of memory for %zu bytes of statistics to send", count * sizeof *words);
+        return err->status = IRON_E_NOMEM;
     }
-    if (status == IRON_OK)
-        status = iron_stat_append(*stat, next, err);
-    iron_stat_destroy(next);
-    return status;
+    free(words);
+    return IRON_OK;
 }
 
-/* Always receives, because the sender waits; appends only if nothing has failed so far. */
+/* Always receives, because the sender waits. Appends to *stat, or sets it if it is NULL, but only
+ * if nothing has failed so far. */
 static iron_status receive_stat(int from, iron_stat **stat, iron_status status, iron_error *err) {
-    uint64_t count, *words;
+    iron_stat *next = NULL;
+    MPI_Status message;
+    uint64_t *words;
+    int count;
 
-    MPI_Recv(&count, 1, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (count == 0)
-        return status;
-    words = malloc((size_t)count * sizeof *words);
+    MPI_Probe(from, 0, MPI_COMM_WORLD, &message);
+    MPI_Get_count(&message, MPI_UINT64_T, &count);
+    words = malloc(((size_t)count + 1) * sizeof *words);
     if (!words) {
         fprintf(stderr, "iron-mpi: out of memory for the statistics of rank %d\n", from);
         MPI_Abort(MPI_COMM_WORLD, 2);
         return IRON_E_NOMEM;
     }
-    MPI_Recv(words, (int)count, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (status == IRON_OK)
-        status = take_words(stat, words, (size_t)count, err);
+    MPI_Recv(words, count, MPI_UINT64_T, from, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (count > 0 && status == IRON_OK)
+        status = iron_stat_from_words(words, (size_t)count, &next, err);
     free(words);
+    if (next && *stat)
+        status = iron_stat_append(*stat, next, err);
+    else if (next)
+        *stat = next;
+    if (*stat != next)
+        iron_stat_destroy(next);
     return status;
 }
 
@@ -302,7 +290,7 @@ iron_status ranks_append_stats(const ranks *r, iron_stat **stat, iron_error *err
             if (status == IRON_OK)
                 status = send_stat(r->rank - step, *stat, err);
             else
-                send_stat(r->rank - step, NULL, err);
+                (void)send_stat(r->rank - step, NULL, NULL);
             iron_stat_destroy(*stat);
             *stat = NULL;
             break;

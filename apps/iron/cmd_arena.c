@@ -120,42 +120,34 @@ static void print_remarks(const iron_arena *a) {
         printf("%s%s\n", k == 0 ? "\n" : "", iron_arena_remark(a, k));
 }
 
-/* Was a row with this name printed before? Names repeat for each memory, size and parameter. */
-static bool is_shown(const iron_arena *a, const char *name, size_t before) {
-    iron_arena_row row;
-
-    for (size_t k = 0; k < before && row_at(a, k, &row); k++)
-        if (strcmp(row.name, name) == 0)
-            return true;
-    return false;
-}
-
 /* Prints each contender once with its idea, then sizes and parameters. */
 static void print_list(const iron_arena *a) {
     iron_arena_axis axis = {.struct_size = sizeof axis};
-    iron_arena_row row;
-    bool is_first = true;
+    iron_arena_row row, earlier;
+    const char *op, *heading = "\nparameters\n";
     char sizes[1024];
 
-    for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++)
-        if (!is_shown(a, row.name, k))
+    for (size_t k = 0; k < iron_arena_count(a) && row_at(a, k, &row); k++) {
+        size_t n = 0; /* names repeat for each memory, size and parameter */
+
+        while (n < k && row_at(a, n, &earlier) && strcmp(row.name, earlier.name) != 0)
+            n++;
+        if (n == k)
             printf("%-34s %s%s%s\n", row.name,
                    row.is_peer      ? "peer: "
                    : row.is_outside ? "from "
                                     : "",
                    row.idea, row.device[0] ? "" : " (unavailable)");
-    printf("\nsizes\n");
-    for (size_t k = 0; iron_arena_op_at(k); k++) {
-        iron_arena_sizes(iron_arena_op_at(k), sizes, sizeof sizes);
-        for (char *line = strtok(sizes, "\n"); line; line = strtok(NULL, "\n"))
-            printf("%-10s %s\n", iron_arena_op_at(k), line);
     }
-    for (size_t k = 0; iron_arena_op_at(k); k++)
-        for (size_t n = 0; iron_arena_axis_at(iron_arena_op_at(k), n, &axis); n++) {
-            printf("%s%-10s %s: %s (%s)\n", is_first ? "\nparameters\n" : "", iron_arena_op_at(k),
-                   axis.name, axis.values, axis.about);
-            is_first = false;
-        }
+    printf("\nsizes\n");
+    for (size_t k = 0; (op = iron_arena_op_at(k)); k++) {
+        iron_arena_sizes(op, sizes, sizeof sizes);
+        for (char *line = strtok(sizes, "\n"); line; line = strtok(NULL, "\n"))
+            printf("%-10s %s\n", op, line);
+    }
+    for (size_t k = 0; (op = iron_arena_op_at(k)); k++)
+        for (size_t n = 0; iron_arena_axis_at(op, n, &axis); n++, heading = "")
+            printf("%s%-10s %s: %s (%s)\n", heading, op, axis.name, axis.values, axis.about);
     print_remarks(a);
 }
 
@@ -210,23 +202,6 @@ static void explain_op(const char *op) {
     }
 }
 
-/* Explains the operations that match the glob. */
-static iron_status explain(const char *glob, iron_error *err) {
-    bool is_any = false;
-
-    for (size_t k = 0; iron_arena_op_at(k); k++) {
-        if (fnmatch(glob, iron_arena_op_at(k), 0) != 0)
-            continue;
-        if (is_any)
-            printf("\n\n");
-        explain_op(iron_arena_op_at(k));
-        is_any = true;
-    }
-    if (!is_any)
-        return usage(err, "unknown op '%.40s'; iron arena --list shows all", glob);
-    return IRON_OK;
-}
-
 static bool is_stdout_taken(const request *r) {
     for (size_t k = 0; k < COUNT(r->reports); k++)
         if (r->reports[k] && strcmp(r->reports[k], "-") == 0)
@@ -258,36 +233,16 @@ static iron_status race(const request *r, iron_arena *a, iron_error *err) {
             *err = other;
         }
     }
-    for (size_t k = 0; k < COUNT(r->reports); k++) {
-        status = IRON_OK;
-        if (r->reports[k])
-            status = iron_arena_report(a, (iron_report_format)k, r->reports[k], &other);
-        if (status != IRON_OK) {
+    for (size_t k = 0; k < COUNT(r->reports); k++)
+        if (r->reports[k] &&
+            iron_arena_report(a, (iron_report_format)k, r->reports[k], &other) != IRON_OK) {
             *err = other;
-            return status;
+            return err->status;
         }
-    }
     return outcome;
 }
 
-/* Does not open pipes and devices: closing them would look like the end to their reader. */
-static iron_status check_writable(const char *path, iron_error *err) {
-    iron_output *probe = NULL;
-    struct stat info;
-    iron_status status;
-
-    if (strcmp(path, "-") == 0)
-        return IRON_OK;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-        return IRON_OK;
-    status = iron_output_open(path, &probe, err);
-    iron_output_abandon(probe);
-    return status;
-}
-
 static iron_status check_request(const request *r, iron_error *err) {
-    iron_status status;
-
     if (r->has_time && r->has_runs)
         return usage(err, "--time and --runs exclude each other; use one");
     if (r->has_time && !(r->options.seconds > 0 && r->options.seconds <= 86400))
@@ -299,53 +254,35 @@ static iron_status check_request(const request *r, iron_error *err) {
         return IRON_OK;
     if (r->compared && is_stdout_taken(r))
         return usage(err, "--compare and the report - both use standard output; name a file");
-    status = r->compared ? iron_arena_compare_check(r->compared, err) : IRON_OK;
-    for (size_t k = 0; k < COUNT(r->reports) && status == IRON_OK; k++) {
-        for (size_t other = 0; r->reports[k] && other < k; other++)
-            if (r->reports[other] && strcmp(r->reports[k], r->reports[other]) == 0)
+    if (r->compared)
+        IRON_TRY(iron_arena_compare_check(r->compared, err));
+    for (size_t k = 0; k < COUNT(r->reports); k++) {
+        const char *path = r->reports[k];
+        iron_output *probe = NULL;
+        struct stat info;
+
+        if (!path)
+            continue;
+        for (size_t other = 0; other < k; other++)
+            if (r->reports[other] && strcmp(path, r->reports[other]) == 0)
                 return usage(err, "two reports cannot both be written to %.120s; name another file",
-                             r->reports[k]);
-        if (r->reports[k])
-            status = check_writable(r->reports[k], err);
+                             path);
+        /* pipes and devices are not opened: closing them would look like the end to their reader */
+        if (strcmp(path, "-") == 0 ||
+            (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
+            continue;
+        IRON_TRY(iron_output_open(path, &probe, err));
+        iron_output_abandon(probe);
     }
-    return status;
-}
-
-static iron_status print_template(const char *name, iron_error *err) {
-    char *text = iron_arena_template(name);
-
-    if (!text)
-        return usage(err,
-                     "--template %.60s: it must be the name of an operation with the ending .c, "
-                     ".cl or .cu; iron arena --list shows operations",
-                     name);
-    fputs(text, stdout);
-    free(text);
     return IRON_OK;
 }
 
 #define PIECE_TOKENS ((size_t)1 << 18)
 
-/* Tokens of the file's type as u32; i32 and i64 must be ids. */
-static iron_status widen(iron_dtype dtype, const void *from, uint32_t *to, size_t count,
-                         const char *file, iron_error *err) {
-    for (size_t k = 0; k < count; k++) {
-        int64_t token = dtype == IRON_DTYPE_U8    ? ((const uint8_t *)from)[k]
-                        : dtype == IRON_DTYPE_U16 ? ((const uint16_t *)from)[k]
-                        : dtype == IRON_DTYPE_U32 ? ((const uint32_t *)from)[k]
-                        : dtype == IRON_DTYPE_I32 ? ((const int32_t *)from)[k]
-                                                  : ((const int64_t *)from)[k];
-
-        if (token < 0 || token > UINT32_MAX)
-            return usage(err, "%.150s: %" PRId64 " is no token; ids are 0 to 4294967295", file,
-                         token);
-        to[k] = (uint32_t)token;
-    }
-    return IRON_OK;
-}
-
+/* Reads tokens of the file's type as u32; i32 and i64 must be ids. */
 static iron_status read_tokens(void *context, uint32_t *tokens, size_t count, iron_error *err) {
     iron_source *source = context;
+    const char *file = iron_source_file(source, 0);
     iron_dtype dtype = iron_source_dtype(source);
     void *piece = malloc(PIECE_TOKENS * sizeof(int64_t));
     iron_status status = IRON_OK;
@@ -358,14 +295,23 @@ static iron_status read_tokens(void *context, uint32_t *tokens, size_t count, ir
 
         status =
             iron_source_read(source, piece, left < PIECE_TOKENS ? left : PIECE_TOKENS, &got, err);
-        if (status == IRON_OK)
-            status = widen(dtype, piece, tokens + done, got, iron_source_file(source, 0), err);
+        for (size_t k = 0; k < got && status == IRON_OK; k++) {
+            int64_t token = dtype == IRON_DTYPE_U8    ? ((const uint8_t *)piece)[k]
+                            : dtype == IRON_DTYPE_U16 ? ((const uint16_t *)piece)[k]
+                            : dtype == IRON_DTYPE_U32 ? ((const uint32_t *)piece)[k]
+                            : dtype == IRON_DTYPE_I32 ? ((const int32_t *)piece)[k]
+                                                      : ((const int64_t *)piece)[k];
+
+            if (token < 0 || token > UINT32_MAX)
+                status = usage(err, "%.150s: %" PRId64 " is no token; ids are 0 to 4294967295",
+                               file, token);
+            tokens[done + k] = (uint32_t)token;
+        }
         done += got;
     }
     free(piece);
     if (status == IRON_OK && done < count)
-        return usage(err, "%.150s ended after %zu of %zu tokens", iron_source_file(source, 0), done,
-                     count);
+        return usage(err, "%.150s ended after %zu of %zu tokens", file, done, count);
     return status;
 }
 
@@ -411,13 +357,32 @@ static iron_status run(void *options, args *a, iron_error *err) {
     iron_arena_data data;
     char arguments[400];
     iron_status status = IRON_OK;
+    size_t explained = 0; /* operations that match */
+    const char *op;
     progress p;
 
     IRON_TRY(check_request(r, err));
+    for (size_t k = 0; r->explained && (op = iron_arena_op_at(k)); k++)
+        if (fnmatch(r->explained, op, 0) == 0) {
+            fputs(explained++ > 0 ? "\n\n" : "", stdout);
+            explain_op(op);
+        }
+    if (r->explained && explained == 0)
+        return usage(err, "unknown op '%.40s'; iron arena --list shows all", r->explained);
     if (r->explained)
-        return explain(r->explained, err);
-    if (r->template)
-        return print_template(r->template, err);
+        return IRON_OK;
+    if (r->template) {
+        char *text = iron_arena_template(r->template);
+
+        if (!text)
+            return usage(err,
+                         "--template %.60s: it must be the name of an operation with the ending "
+                         ".c, .cl or .cu; iron arena --list shows operations",
+                         r->template);
+        fputs(text, stdout);
+        free(text);
+        return IRON_OK;
+    }
     p = progress_start(0);
     r->options.globs = (const char *const *)a->values;
     r->options.glob_count = a->value_count;

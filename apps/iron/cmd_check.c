@@ -6,7 +6,6 @@
 #include "command.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -41,31 +40,44 @@ typedef struct check_tally {
     const check_options *options;
     bool has_begun; /* the JSON array */
     iron_json_writer j;
-    size_t right, failed, missing, unread, unchecked, partly, bad_lines;
+    size_t counts[IRON_CHECK_PARTLY + 1], bad_lines; /* counts: by state */
     iron_status error; /* the last error that is not about a file's content */
 } check_tally;
 
-static void print_json(check_tally *t, const iron_check_file *file) {
-    static const char *const names[] = {"ok", "failed", "missing", "error", "unchecked", "partly"};
-    iron_json_writer *j = &t->j;
-
-    if (!t->has_begun)
-        *j = json_begin('[');
-    t->has_begun = true;
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "file", file->path);
-    iron_json_text(j, "status", names[file->state]);
-    iron_json_text(j, "reason", file->reason[0] ? file->reason : NULL);
-    iron_json_text(j, "expected", file->expected[0] ? file->expected : NULL);
-    iron_json_text(j, "found", file->found[0] ? file->found : NULL);
-    iron_json_close(j, '}');
-}
-
-static void print_line(const iron_check_file *file) {
-    static const char *const words[] = {
-        "OK", "FAILED", "FAILED open or read", "FAILED open or read", "not checked", "OK in part"};
+/* Counts a file and prints its line, unless it is unchanged and `hides_ok`. `status` is the error
+ * if the file could not be read. */
+static void add_file(check_tally *t, const iron_check_file *file, bool hides_ok,
+                     iron_status status) {
+    static const struct {
+        const char *name, *word;
+    } states[] = {{"ok", "OK"},
+                  {"failed", "FAILED"},
+                  {"missing", "FAILED open or read"},
+                  {"error", "FAILED open or read"},
+                  {"unchecked", "not checked"},
+                  {"partly", "OK in part"}};
+    const check_options *o = t->options;
     iron_error err = {IRON_E_IO, 0, ""};
 
+    t->counts[file->state]++;
+    /* a damaged file is a result; a missing option, memory or device is an error */
+    if (status == IRON_E_ARG || status == IRON_E_NOMEM || status == IRON_E_UNSUPPORTED)
+        t->error = status;
+    if ((o->ignores_missing && file->state == IRON_CHECK_MISSING) || o->is_silent)
+        return;
+    if (o->wants_json) {
+        if (!t->has_begun)
+            t->j = json_begin('[');
+        t->has_begun = true;
+        JSON_PUT(&t->j,
+                 OBJECT(NULL, TEXT("file", file->path), TEXT("status", states[file->state].name),
+                        TEXT("reason", file->reason[0] ? file->reason : NULL),
+                        TEXT("expected", file->expected[0] ? file->expected : NULL),
+                        TEXT("found", file->found[0] ? file->found : NULL)));
+        return;
+    }
+    if (hides_ok && file->state == IRON_CHECK_OK)
+        return;
     if (file->state == IRON_CHECK_MISSING)
         snprintf(err.text, sizeof err.text, "%.120s: %.100s", file->path, file->reason);
     else if (file->state == IRON_CHECK_ERROR)
@@ -73,52 +85,34 @@ static void print_line(const iron_check_file *file) {
     if (err.text[0])
         command_complain(&err);
     seal_name_print(file->path);
-    printf(": %s", words[file->state]);
+    printf(": %s", states[file->state].word);
     if (file->reason[0] && !err.text[0])
         printf(" (%s)", file->reason);
     putchar('\n');
 }
 
-/* Counts a file and prints its line, unless it is unchanged and `hides_ok`. `status` is the error
- * if the file could not be read. */
-static void add_file(check_tally *t, const iron_check_file *file, bool hides_ok,
-                     iron_status status) {
-    const check_options *o = t->options;
-    size_t *const counts[] = {&t->right,  &t->failed,    &t->missing,
-                              &t->unread, &t->unchecked, &t->partly};
-
-    ++*counts[file->state];
-    /* a damaged file is a result; a missing option, memory or device is an error */
-    if (status == IRON_E_ARG || status == IRON_E_NOMEM || status == IRON_E_UNSUPPORTED)
-        t->error = status;
-    if ((o->ignores_missing && file->state == IRON_CHECK_MISSING) || o->is_silent)
-        return;
-    if (o->wants_json)
-        print_json(t, file);
-    else if (!hides_ok || file->state != IRON_CHECK_OK)
-        print_line(file);
-}
-
-/* Appends "3 files differ" or the like, after a comma if there is text already. */
-static void append_count(iron_error *err, size_t number, const char *one, const char *many) {
-    size_t length = strlen(err->text);
-
-    if (number > 0)
-        snprintf(err->text + length, sizeof err->text - length, "%s%zu %s",
-                 err->text[0] ? ", " : "", number, number == 1 ? one : many);
-}
-
 /* Fills err with one line about all failures: IRON_E_MISMATCH. */
 static iron_status conclude(check_tally *t, const char *list, iron_error *err) {
     const check_options *o = t->options;
+    const struct {
+        size_t count;
+        const char *one, *many;
+    } rows[] = {{t->counts[IRON_CHECK_FAILED], "file differs", "files differ"},
+                {o->ignores_missing ? 0 : t->counts[IRON_CHECK_MISSING], "file is missing",
+                 "files are missing"},
+                {t->counts[IRON_CHECK_ERROR], "file could not be read", "files could not be read"},
+                {t->bad_lines, "line is improperly formatted", "lines are improperly formatted"}};
 
     *err = (iron_error){IRON_E_MISMATCH, 0, ""};
-    append_count(err, t->failed, "file differs", "files differ");
-    append_count(err, t->missing * !o->ignores_missing, "file is missing", "files are missing");
-    append_count(err, t->unread, "file could not be read", "files could not be read");
-    append_count(err, t->bad_lines, "line is improperly formatted",
-                 "lines are improperly formatted");
-    if (!err->text[0] && o->ignores_missing && t->right + t->partly == 0 && t->missing > 0)
+    for (size_t k = 0; k < COUNT(rows); k++) {
+        size_t used = strlen(err->text);
+
+        if (rows[k].count > 0)
+            snprintf(err->text + used, sizeof err->text - used, "%s%zu %s", used ? ", " : "",
+                     rows[k].count, rows[k].count == 1 ? rows[k].one : rows[k].many);
+    }
+    if (!err->text[0] && o->ignores_missing && t->counts[IRON_CHECK_MISSING] > 0 &&
+        t->counts[IRON_CHECK_OK] + t->counts[IRON_CHECK_PARTLY] == 0)
         snprintf(err->text, sizeof err->text, "%.120s: no file was verified", list);
     if (t->error != IRON_OK)
         err->status = t->error;
@@ -144,33 +138,16 @@ static bool read_line(FILE *from, char line[LINE_ROOM], size_t *length, bool *is
     return c != EOF || *length > 0 || !*is_whole;
 }
 
-/* The current seal of a file, or its bag, cut as the list says. */
-static iron_status seal_now(const check_options *o, const char *name, bool wants_bag,
-                            char text[SEAL_ROOM], iron_error *err) {
+/* Compares with the current seal of a file, or its bag, cut as the list says. */
+static void check_line(const check_options *o, const seal_line *line, check_tally *tally) {
+    iron_check_file file = {.struct_size = sizeof file, .path = line->name};
+    bool wants_bag = strchr(line->seal, '-');
     iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
     iron_source *source = NULL;
     iron_manifest *m = NULL;
     progress p = progress_start(0);
     iron_scan_options scan = reading_scan_options(&o->reading, &p);
-    iron_status status = reading_open(&o->reading, &name, 1, &source, err);
-
-    if (wants_bag)
-        scan.bag = o->cut;
-    if (status == IRON_OK)
-        status = reading_scan(source, &scan, wants_bag, &m, &bag, err);
-    progress_clear(&p);
-    if (status == IRON_OK && m)
-        status = iron_manifest_digest(m, &digest, err);
-    if (status == IRON_OK)
-        snprintf(text, SEAL_ROOM, "%s", wants_bag ? bag.text : digest.seal);
-    iron_manifest_destroy(m);
-    iron_source_close(source);
-    return status;
-}
-
-static void check_line(const check_options *o, const seal_line *line, check_tally *tally) {
-    iron_check_file file = {.struct_size = sizeof file, .path = line->name};
     iron_status status = IRON_OK;
     iron_error why = {IRON_OK, 0, ""};
 
@@ -179,12 +156,25 @@ static void check_line(const check_options *o, const seal_line *line, check_tall
         access(line->name, F_OK) != 0 && errno == ENOENT) {
         file.state = IRON_CHECK_MISSING;
         snprintf(file.reason, sizeof file.reason, "file not found");
-    } else if ((status = seal_now(o, line->name, strchr(line->seal, '-'), file.found, &why)) !=
-               IRON_OK) {
+        add_file(tally, &file, o->is_quiet, status);
+        return;
+    }
+    if (wants_bag)
+        scan.bag = o->cut;
+    if ((status = reading_open(&o->reading, &line->name, 1, &source, &why)) == IRON_OK)
+        status = reading_scan(source, &scan, wants_bag, &m, &bag, &why);
+    progress_clear(&p);
+    if (status == IRON_OK && m)
+        status = iron_manifest_digest(m, &digest, &why);
+    iron_manifest_destroy(m);
+    iron_source_close(source);
+    if (status == IRON_OK) {
+        snprintf(file.found, sizeof file.found, "%s", wants_bag ? bag.text : digest.seal);
+        if (strcmp(file.found, file.expected) != 0)
+            file.state = IRON_CHECK_FAILED;
+    } else {
         file.state = IRON_CHECK_ERROR;
         memcpy(file.reason, why.text, sizeof file.reason);
-    } else if (strcmp(file.found, file.expected) != 0) {
-        file.state = IRON_CHECK_FAILED;
     }
     add_file(tally, &file, o->is_quiet, status);
 }
@@ -217,77 +207,38 @@ static iron_status use_options(const check_options *o, const seal_line *comment,
     return IRON_OK;
 }
 
-/* A section of a list: the lines up to a comment with options, or to the end. */
-typedef struct list_section {
-    off_t begin;
-    size_t first_line, line_count;
-} list_section;
-
-/* Finds the options of the section that begins at s->begin. They point into `line`. */
-static seal_line find_options(FILE *from, list_section *s, char line[LINE_ROOM]) {
-    seal_line read = {.name = NULL};
-    size_t length;
-    bool is_whole;
-
-    s->line_count = 0;
-    while (read_line(from, line, &length, &is_whole)) {
-        s->line_count++;
-        if (is_whole && seal_line_read(line, length, &read) == SEAL_LINE_OPTIONS)
-            return read;
-    }
-    return (seal_line){.name = NULL};
-}
-
-/* Checks the lines of a section; *good counts the proper ones. */
+/* Checks the lines of a section: those up to a comment with options, or to the end of the list.
+ * *good counts the proper ones, and *before all lines so far. */
 static iron_status check_section(const check_options *o, FILE *from, const char *list,
-                                 list_section *s, check_tally *tally, size_t *good,
+                                 size_t *before, check_tally *tally, size_t *good,
                                  iron_error *err) {
-    char comment[LINE_ROOM], line[LINE_ROOM];
-    seal_line read = find_options(from, s, comment);
+    char comment[LINE_ROOM], line[LINE_ROOM]; /* the options point into the comment */
+    seal_line_kind kind = SEAL_LINE_EMPTY;
+    seal_line read = {.name = NULL};
+    off_t begin = ftello(from);
     check_options options;
-    size_t length;
+    size_t length, count = 0;
     bool is_whole;
 
+    for (; kind != SEAL_LINE_OPTIONS && read_line(from, comment, &length, &is_whole); count++)
+        kind = is_whole ? seal_line_read(comment, length, &read) : SEAL_LINE_BAD;
+    if (kind != SEAL_LINE_OPTIONS)
+        read = (seal_line){.name = NULL};
     IRON_TRY(use_options(o, &read, list, &options, err));
-    if (fseeko(from, s->begin, SEEK_SET) != 0)
+    if (fseeko(from, begin, SEEK_SET) != 0)
         return usage(err, "cannot read %.120s: %s", list, strerror(errno));
-    for (size_t k = 0; k < s->line_count && read_line(from, line, &length, &is_whole); k++) {
-        seal_line_kind kind = seal_line_read(line, length, &read);
-
+    for (; count > 0 && read_line(from, line, &length, &is_whole); count--) {
+        ++*before;
+        kind = seal_line_read(line, length, &read);
         if (kind == SEAL_LINE_BAD || (kind == SEAL_LINE_GOOD && !is_whole)) {
             tally->bad_lines++;
             if (o->warns && !o->is_silent)
-                fprintf(stderr, "iron: %.120s: %zu: improperly formatted line\n", list,
-                        s->first_line + k);
+                fprintf(stderr, "iron: %.120s: %zu: improperly formatted line\n", list, *before);
         } else if (kind == SEAL_LINE_GOOD) {
             ++*good;
             check_line(&options, &read, tally);
         }
     }
-    return IRON_OK;
-}
-
-static iron_status check_lines(const check_options *o, FILE *from, const char *list,
-                               check_tally *tally, iron_error *err) {
-    list_section s = {.first_line = 1};
-    size_t good = 0;
-    int next;
-
-    while ((next = getc(from)) != EOF) {
-        ungetc(next, from);
-        s.begin = ftello(from);
-        IRON_TRY(check_section(o, from, list, &s, tally, &good, err));
-        s.first_line += s.line_count;
-    }
-    if (ferror(from))
-        return usage(err, "cannot read %.120s: %s", list, strerror(errno));
-    if (good == 0)
-        return usage(
-            err,
-            "%.120s has no line of the form <seal>  <file>, and is not a manifest (which must "
-            "be a regular file); give the output of iron sum, or a file that it wrote with "
-            "--manifest",
-            list);
     return IRON_OK;
 }
 
@@ -317,31 +268,29 @@ static FILE *open_list(const char *path, iron_error *err) {
 
 static iron_status check_list(const check_options *o, const char *path, check_tally *tally,
                               iron_error *err) {
+    const char *list = strcmp(path, "-") == 0 ? "standard input" : path;
     FILE *from = open_list(path, err);
-    iron_status status;
+    iron_status status = IRON_OK;
+    size_t good = 0, before = 0;
+    int next;
 
     if (!from)
         return err->status;
-    status = check_lines(o, from, strcmp(path, "-") == 0 ? "standard input" : path, tally, err);
+    while (status == IRON_OK && (next = getc(from)) != EOF) {
+        ungetc(next, from);
+        status = check_section(o, from, list, &before, tally, &good, err);
+    }
+    if (status == IRON_OK && ferror(from))
+        status = usage(err, "cannot read %.120s: %s", list, strerror(errno));
+    else if (status == IRON_OK && good == 0)
+        status = usage(err,
+                       "%.120s has no line of the form <seal>  <file>, and is not a manifest "
+                       "(which must be a regular file); give the output of iron sum, or a file "
+                       "that it wrote with --manifest",
+                       list);
     if (from != stdin)
         fclose(from);
     return status;
-}
-
-/* --dtype and --format must agree with the manifest. */
-static iron_status check_flags(const check_options *o, const iron_manifest *m, iron_error *err) {
-    iron_manifest_file f = {.struct_size = sizeof f};
-    const char *format = o->reading.format;
-
-    for (size_t k = 0; iron_manifest_file_at(m, k, &f, NULL) == IRON_OK; k++) {
-        if (o->reading.dtype != IRON_DTYPE_NONE && o->reading.dtype != f.dtype)
-            return usage(err, "--dtype %s contradicts the manifest, where %.100s is %s",
-                         o->reading.dtype_name, f.path, iron_dtype_name(f.dtype));
-        if (format && strcmp(format, "auto") != 0 && strcmp(format, f.format) != 0)
-            return usage(err, "--format %.20s contradicts the manifest, where %.100s is %s", format,
-                         f.path, f.format);
-    }
-    return IRON_OK;
 }
 
 /* The files that differ are always named. The others are, too, unless there are many: then one line
@@ -351,7 +300,7 @@ static iron_status print_files(const check_options *o, const char *path, const i
     iron_manifest_info info = {.struct_size = sizeof info};
     iron_status status = iron_manifest_describe(m, &info, err);
     bool are_many = info.file_count > LINES_MAX;
-    size_t right = tally->right;
+    size_t right = tally->counts[IRON_CHECK_OK];
 
     for (size_t k = 0; status == IRON_OK && k < iron_check_file_count(check); k++) {
         iron_check_file file = {.struct_size = sizeof file};
@@ -360,7 +309,7 @@ static iron_status print_files(const check_options *o, const char *path, const i
         if (status == IRON_OK)
             add_file(tally, &file, o->is_quiet || are_many, IRON_OK);
     }
-    right = tally->right - right;
+    right = tally->counts[IRON_CHECK_OK] - right;
     if (status != IRON_OK || !are_many || right == 0 || o->is_quiet || o->is_silent ||
         o->wants_json)
         return status;
@@ -382,12 +331,22 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
                                   .takes_missing = o->ignores_missing,
                                   .progress = progress_update,
                                   .context = &p};
+    iron_manifest_file f = {.struct_size = sizeof f};
+    const char *format = o->reading.format;
     iron_manifest *m = NULL;
     iron_check *check = NULL;
     iron_status status = iron_manifest_read(path, &m, err);
 
-    if (status == IRON_OK)
-        status = check_flags(o, m, err);
+    if (format && strcmp(format, "auto") == 0)
+        format = NULL;
+    for (size_t k = 0; status == IRON_OK && iron_manifest_file_at(m, k, &f, NULL) == IRON_OK; k++) {
+        if (o->reading.dtype != IRON_DTYPE_NONE && o->reading.dtype != f.dtype)
+            status = usage(err, "--dtype %s contradicts the manifest, where %.100s is %s",
+                           o->reading.dtype_name, f.path, iron_dtype_name(f.dtype));
+        else if (format && strcmp(format, f.format) != 0)
+            status = usage(err, "--format %.20s contradicts the manifest, where %.100s is %s",
+                           format, f.path, f.format);
+    }
     if (status == IRON_OK)
         status = iron_check_run(m, &options, &check, err);
     progress_clear(&p);
@@ -400,10 +359,17 @@ static iron_status check_manifest(const check_options *o, const char *path, chec
 
 /* Checks each list or manifest. One that cannot be used does not keep the others from being
  * checked; the exit status is then 2. */
-static iron_status check_each(const check_options *o, const args *a, iron_error *err) {
+static iron_status run(void *options, args *a, iron_error *err) {
+    check_options *o = options;
     check_tally tally = {.options = o};
     iron_status result = IRON_OK;
     iron_error first = {IRON_OK, 0, ""};
+
+    IRON_TRY(command_default_input(
+        a, "no list; name lists or manifests, or give a list on standard input", err));
+    IRON_TRY(reading_check(&o->reading, err));
+    o->reading.is_for_raw = true;
+    o->reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
 
     for (size_t k = 0; k < a->value_count; k++) {
         const char *path = a->values[k];
@@ -429,17 +395,6 @@ static iron_status check_each(const check_options *o, const args *a, iron_error 
         return err->status;
     *err = first;
     return result;
-}
-
-static iron_status run(void *options, args *a, iron_error *err) {
-    check_options *o = options;
-
-    IRON_TRY(command_default_input(
-        a, "no list; name lists or manifests, or give a list on standard input", err));
-    IRON_TRY(reading_check(&o->reading, err));
-    o->reading.is_for_raw = true;
-    o->reading.is_quiet = true; /* the seals tell whether the files were read as they were sealed */
-    return check_each(o, a, err);
 }
 
 const command command_check = {

@@ -9,15 +9,14 @@
 
 #include <string.h>
 
-/* Calls `put` for every option of a command, --help included. */
-static void each_option(FILE *to, const command *c,
-                        void (*put)(FILE *to, const command *c, const option *o)) {
+/* The options of a command, --help last; NULL after it. */
+static const option *option_at(const command *c, size_t index) {
     static const option help = {.name = "help", .help = "show this help"};
 
-    for (const option_group *g = c->groups; g->options; g++)
-        for (size_t k = 0; k < g->count; k++)
-            put(to, c, &g->options[k]);
-    put(to, c, &help);
+    for (const option_group *g = c->groups; g->options; index -= g->count, g++)
+        if (index < g->count)
+            return &g->options[index];
+    return index == 0 ? &help : NULL;
 }
 
 /* bash splits words at =, so that a value after = is a word of its own. An empty answer lets bash
@@ -46,28 +45,9 @@ static const char bash_tail[] =
     "}\n"
     "complete -o bashdefault -o default -F _iron iron\n";
 
-static void bash_name(FILE *to, const command *c, const option *o) {
-    (void)c;
-    if (o->letter)
-        fprintf(to, "-%c ", o->letter);
-    fprintf(to, "--%s ", o->name);
-}
-
-static void bash_value(FILE *to, const command *c, const option *o) {
-    (void)c;
-    if (!o->argument)
-        return;
-    fputs("        ", to);
-    if (o->letter)
-        fprintf(to, "-%c | ", o->letter);
-    if (o->choices)
-        fprintf(to, "--%s) values='%s' ;;\n", o->name, o->choices);
-    else
-        fprintf(to, "--%s) return ;;\n", o->name);
-}
-
 static void print_bash(FILE *to) {
     const command *c;
+    const option *o;
 
     fputs(bash_head, to);
     for (size_t k = 0; (c = command_at(k)); k++)
@@ -77,41 +57,52 @@ static void print_bash(FILE *to) {
           to);
     for (size_t k = 0; (c = command_at(k)); k++) {
         fprintf(to, "    %s)\n        options='", c->name);
-        each_option(to, c, bash_name);
+        for (size_t n = 0; (o = option_at(c, n)); n++) {
+            if (o->letter)
+                fprintf(to, "-%c ", o->letter);
+            fprintf(to, "--%s ", o->name);
+        }
         fputs("'\n", to);
         if (c->arguments)
             fprintf(to, "        arguments='%s'\n", c->arguments);
         fputs("        case $previous in\n", to);
-        each_option(to, c, bash_value);
+        for (size_t n = 0; (o = option_at(c, n)); n++) {
+            fputs(o->argument ? "        " : "", to);
+            if (o->argument && o->letter)
+                fprintf(to, "-%c | ", o->letter);
+            if (o->argument && o->choices)
+                fprintf(to, "--%s) values='%s' ;;\n", o->name, o->choices);
+            else if (o->argument)
+                fprintf(to, "--%s) return ;;\n", o->name);
+        }
         fputs("        esac ;;\n", to);
     }
     fputs(bash_tail, to);
 }
 
 /* Puts a text inside single quotes; characters in `special` get a backslash. */
-static void zsh_quote(FILE *to, const char *text, const char *special) {
-    for (const char *at = text; *at; at++) {
-        if (*at == '\'')
-            fputs("'\\'", to);
-        else if (strchr(special, *at))
+static void put_quoted(FILE *to, const char *text, const char *special) {
+    for (; *text; text++) {
+        if (*text == '\'' && !strchr(special, '\''))
+            fputs("'\\'", to); /* ends the quotes, and begins them again */
+        else if (strchr(special, *text))
             fputc('\\', to);
-        fputc(*at, to);
+        fputc(*text, to);
     }
 }
 
 /* '*--name=[help]:VALUE:(a b c)': any number of times, with = or a blank. */
-static void zsh_option(FILE *to, const command *c, const option *o) {
-    (void)c;
+static void zsh_option(FILE *to, const option *o) {
     for (int is_long = o->letter ? 0 : 1; is_long < 2; is_long++) {
         if (is_long)
             fprintf(to, " \\\n            '*--%s%s[", o->name, o->argument ? "=" : "");
         else
             fprintf(to, " \\\n            '*-%c[", o->letter);
-        zsh_quote(to, o->help, "[]\\");
+        put_quoted(to, o->help, "[]\\");
         fputc(']', to);
         if (o->argument) {
             fputc(':', to);
-            zsh_quote(to, o->argument, ":\\");
+            put_quoted(to, o->argument, ":\\");
             if (o->choices)
                 fprintf(to, ":(%s)", o->choices);
             else
@@ -133,7 +124,7 @@ static void print_zsh(FILE *to) {
           to);
     for (size_t k = 0; (c = command_at(k)); k++) {
         fprintf(to, "            '%s:", c->name);
-        zsh_quote(to, c->summary, "\\");
+        put_quoted(to, c->summary, "\\");
         fputs("'\n", to);
     }
     fputs("            '--help:lists the commands'\n"
@@ -148,7 +139,8 @@ static void print_zsh(FILE *to) {
           to);
     for (size_t k = 0; (c = command_at(k)); k++) {
         fprintf(to, "    %s)\n        _arguments -S", c->name);
-        each_option(to, c, zsh_option);
+        for (size_t n = 0; option_at(c, n); n++)
+            zsh_option(to, option_at(c, n));
         if (c->arguments)
             fprintf(to, " \\\n            '1:argument:(%s)' ;;\n", c->arguments);
         else
@@ -161,29 +153,13 @@ static void print_zsh(FILE *to) {
 
 static void fish_quote(FILE *to, const char *text) {
     fputs(" -d '", to);
-    for (const char *at = text; *at; at++) {
-        if (*at == '\'' || *at == '\\')
-            fputc('\\', to);
-        fputc(*at, to);
-    }
+    put_quoted(to, text, "'\\");
     fputs("'\n", to);
-}
-
-/* -x: a value that is not a file; -r: a value that may be one. */
-static void fish_option(FILE *to, const command *c, const option *o) {
-    fprintf(to, "complete -c iron -n '__fish_seen_subcommand_from %s'", c->name);
-    if (o->letter)
-        fprintf(to, " -s %c", o->letter);
-    fprintf(to, " -l %s", o->name);
-    if (o->choices)
-        fprintf(to, " -x -a '%s'", o->choices);
-    else if (o->argument)
-        fputs(" -r", to);
-    fish_quote(to, o->help);
 }
 
 static void print_fish(FILE *to) {
     const command *c;
+    const option *o;
 
     fputs("# fish completion for iron: printed by `iron completion fish`\n"
           "complete -c iron -n __fish_use_subcommand -f -l help -d 'lists the commands'\n"
@@ -194,7 +170,17 @@ static void print_fish(FILE *to) {
         fish_quote(to, c->summary);
     }
     for (size_t k = 0; (c = command_at(k)); k++) {
-        each_option(to, c, fish_option);
+        for (size_t n = 0; (o = option_at(c, n)); n++) {
+            fprintf(to, "complete -c iron -n '__fish_seen_subcommand_from %s'", c->name);
+            if (o->letter)
+                fprintf(to, " -s %c", o->letter);
+            fprintf(to, " -l %s", o->name);
+            if (o->choices)
+                fprintf(to, " -x -a '%s'", o->choices); /* a value that is not a file */
+            else if (o->argument)
+                fputs(" -r", to); /* a value that may be one */
+            fish_quote(to, o->help);
+        }
         if (c->arguments)
             fprintf(to, "complete -c iron -n '__fish_seen_subcommand_from %s' -f -a '%s'\n",
                     c->name, c->arguments);

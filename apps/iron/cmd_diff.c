@@ -10,6 +10,7 @@
 #include "command.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,21 +42,15 @@ typedef struct diff_input {
     iron_source *source;     /* or NULL */
 } diff_input;
 
-/* Paths of the files of a manifest. */
-typedef struct file_names {
-    char **paths;
-    size_t count, room;
-} file_names;
-
 /* Lists the paths of all files in some place: beside the first `length` bytes of the manifest's
  * path, and without the first `skip` bytes of their names, which all have in common. False if one
  * does not exist or is not a regular file, or if memory is short. *format is NULL if they have
  * several, which are then detected. */
-static bool name_files(const diff_input *input, size_t length, size_t skip, file_names *n,
-                       const char **format) {
+static bool name_files(const diff_input *input, size_t length, size_t skip, char **paths,
+                       size_t count, const char **format) {
     iron_manifest_file first = {.struct_size = sizeof first}, file = first;
 
-    for (size_t k = 0; k < n->room; k++) {
+    for (size_t k = 0; k < count; k++) {
         bool is_remote;
         struct stat info;
         char *name;
@@ -70,42 +65,41 @@ static bool name_files(const diff_input *input, size_t length, size_t skip, file
         if (asprintf(&name, "%.*s%s", is_remote || (file.path[0] == '/' && !skip) ? 0 : (int)length,
                      input->path, file.path + (is_remote ? 0 : skip)) < 0)
             return false;
-        n->paths[n->count++] = name;
+        paths[k] = name;
         if (!is_remote &&
             (strcmp(name, "-") == 0 || stat(name, &info) != 0 || !S_ISREG(info.st_mode)))
             return false;
     }
-    return n->room > 0;
+    return count > 0;
 }
 
 /* Opens the files in some place. They replace those opened before if they have the length that the
  * manifest says. */
 static void try_place(diff_input *input, const iron_manifest_info *info, size_t length,
                       size_t skip) {
-    file_names names = {.paths = calloc(info->file_count + 1, sizeof(char *)),
-                        .room = info->file_count};
+    size_t count = info->file_count;
+    char **paths = calloc(count + 1, sizeof *paths);
     iron_manifest_file first = {.struct_size = sizeof first};
     iron_source_options o = {.struct_size = sizeof o};
-    iron_source *source = NULL;
+    iron_source *source = NULL, *other;
 
-    if (names.paths && name_files(input, length, skip, &names, &o.format) &&
+    if (paths && name_files(input, length, skip, paths, count, &o.format) &&
         iron_manifest_file_at(input->manifest, 0, &first, NULL) == IRON_OK) {
         o.dtype = first.dtype;
         o.column = first.column;
-        o.paths = (const char *const *)names.paths;
-        o.path_count = names.count;
-        if (iron_source_open(&o, &source, NULL) != IRON_OK)
-            source = NULL;
+        o.paths = (const char *const *)paths;
+        o.path_count = count;
+        (void)iron_source_open(&o, &source, NULL); /* NULL if it fails */
     }
-    for (size_t k = 0; k < names.count; k++)
-        free(names.paths[k]);
-    free(names.paths);
+    for (size_t k = 0; paths && k < count; k++)
+        free(paths[k]);
+    free(paths);
+    other = source;
     if (source && (!input->source || iron_source_tokens(source) == info->tokens)) {
-        iron_source_close(input->source);
+        other = input->source;
         input->source = source;
-    } else {
-        iron_source_close(source);
     }
+    iron_source_close(other);
 }
 
 /* The files are searched for under their names, then beside the manifest, as iron check does: there
@@ -130,11 +124,6 @@ static iron_status open_manifest(diff_input *input, iron_error *err) {
     return IRON_OK;
 }
 
-static void close_input(diff_input *input) {
-    iron_source_close(input->source);
-    iron_manifest_destroy(input->manifest);
-}
-
 /* The file that contains a position, and the index of the token in that file; NULL: unknown. */
 static const char *find_place(const diff_input *input, uint64_t position, uint64_t *token) {
     iron_manifest_file file = {.struct_size = sizeof file};
@@ -157,57 +146,10 @@ static const char *kind_name(iron_diff_kind kind) {
     return kind < COUNT(names) ? names[kind] : "unknown";
 }
 
-static void print_value(const iron_diff_report *r, int side) {
-    if (r->has_value[side])
-        printf("%" PRIu32, r->value[side]);
-    else
-        fputs(r->first < r->tokens[side] ? "unknown" : "the end", stdout);
-}
-
-static void print_first(const iron_diff_report *r) {
-    if (r->first_end - r->first > 1) {
-        printf("first difference in positions %" PRIu64 " to %" PRIu64
-               ": the exact position is not in the manifests\n",
-               r->first, r->first_end - 1);
-        return;
-    }
-    printf("first difference at position %" PRIu64 ": ", r->first);
-    print_value(r, 0);
-    fputs(" | ", stdout);
-    print_value(r, 1);
-    putchar('\n');
-}
-
-static void print_places(const iron_diff_report *r, const diff_input inputs[2]) {
-    for (int side = 0; side < 2; side++) {
-        uint64_t token = 0;
-        const char *file =
-            r->first < r->tokens[side] ? find_place(&inputs[side], r->first, &token) : NULL;
-
-        printf("  %s ", side ? "B" : "A");
-        if (file)
-            printf("%s, %stoken %" PRIu64 "\n", file, r->first_end - r->first > 1 ? "from " : "",
-                   token);
-        else if (r->first < r->tokens[side])
-            printf("%s\n", inputs[side].path);
-        else
-            printf("%s has ended: %" PRIu64 " tokens\n", inputs[side].path, r->tokens[side]);
-    }
-}
-
-static void print_ranges(const iron_diff *d, const iron_diff_report *r) {
+static void print_text(const iron_diff *d, const iron_diff_report *r, const diff_input inputs[2]) {
+    bool is_exact = r->first_end - r->first <= 1;
     uint64_t first, end;
 
-    printf("%" PRIu64 " of %" PRIu64 " chunks of %" PRIu64 " tokens differ: positions ",
-           r->differing_chunks, r->chunks, r->chunk_tokens);
-    for (size_t k = 0; k < RANGES_SHOWN && iron_diff_range(d, k, &first, &end) == 0; k++)
-        printf("%s%" PRIu64 "-%" PRIu64, k ? ", " : "", first, end - 1);
-    if (r->range_count > RANGES_SHOWN)
-        printf(" and %zu more", r->range_count - RANGES_SHOWN);
-    putchar('\n');
-}
-
-static void print_text(const iron_diff *d, const iron_diff_report *r, const diff_input inputs[2]) {
     if (r->kind == IRON_DIFF_EQUAL) {
         iron_digest_result result = {.struct_size = sizeof result};
         const iron_manifest *m = inputs[0].manifest ? inputs[0].manifest : inputs[1].manifest;
@@ -218,23 +160,43 @@ static void print_text(const iron_diff *d, const iron_diff_report *r, const diff
         putchar('\n');
         return;
     }
-    print_first(r);
-    print_places(r, inputs);
-    if (r->chunks > 1 && (r->kind == IRON_DIFF_CHANGED || r->edits == IRON_COUNT_UNKNOWN))
-        print_ranges(d, r); /* after other edits nearly all chunks differ */
+    if (!is_exact)
+        printf("first difference in positions %" PRIu64 " to %" PRIu64
+               ": the exact position is not in the manifests\n",
+               r->first, r->first_end - 1);
+    else
+        printf("first difference at position %" PRIu64 ": ", r->first);
+    for (int side = 0; side < 2 && is_exact; side++) {
+        if (r->has_value[side])
+            printf("%" PRIu32, r->value[side]);
+        else
+            fputs(r->first < r->tokens[side] ? "unknown" : "the end", stdout);
+        fputs(side ? "\n" : " | ", stdout);
+    }
+    for (int side = 0; side < 2; side++) {
+        uint64_t token = 0;
+        const char *file =
+            r->first < r->tokens[side] ? find_place(&inputs[side], r->first, &token) : NULL;
+
+        printf("  %s ", side ? "B" : "A");
+        if (file)
+            printf("%s, %stoken %" PRIu64 "\n", file, is_exact ? "" : "from ", token);
+        else if (r->first < r->tokens[side])
+            printf("%s\n", inputs[side].path);
+        else
+            printf("%s has ended: %" PRIu64 " tokens\n", inputs[side].path, r->tokens[side]);
+    }
+    /* after other edits nearly all chunks differ */
+    if (r->chunks > 1 && (r->kind == IRON_DIFF_CHANGED || r->edits == IRON_COUNT_UNKNOWN)) {
+        printf("%" PRIu64 " of %" PRIu64 " chunks of %" PRIu64 " tokens differ: positions ",
+               r->differing_chunks, r->chunks, r->chunk_tokens);
+        for (size_t k = 0; k < RANGES_SHOWN && iron_diff_range(d, k, &first, &end) == 0; k++)
+            printf("%s%" PRIu64 "-%" PRIu64, k ? ", " : "", first, end - 1);
+        if (r->range_count > RANGES_SHOWN)
+            printf(" and %zu more", r->range_count - RANGES_SHOWN);
+        putchar('\n');
+    }
     printf("%s: %s\n", kind_name(r->kind), r->text);
-}
-
-/* null if the number is unknown or does not apply. */
-static void put_count(iron_json_writer *j, const char *name, uint64_t count) {
-    json_number_or_null(j, name, count != IRON_COUNT_UNKNOWN, count);
-}
-
-static void put_pair(iron_json_writer *j, const char *name, uint64_t first, uint64_t second) {
-    iron_json_open(j, name, '[');
-    iron_json_number(j, NULL, first);
-    iron_json_number(j, NULL, second);
-    iron_json_close(j, ']');
 }
 
 static void print_json(const iron_diff *d, const iron_diff_report *r) {
@@ -242,79 +204,26 @@ static void print_json(const iron_diff *d, const iron_diff_report *r) {
     char cut[IRON_BAG_CUT_TEXT];
     uint64_t first, end;
 
-    iron_json_bool(&j, "equal", r->kind == IRON_DIFF_EQUAL);
-    iron_json_text(&j, "kind", kind_name(r->kind));
-    put_count(&j, "position", r->position);
-    iron_json_number(&j, "length", r->length);
-    put_count(&j, "source", r->source);
-    put_count(&j, "edits", r->edits);
-    iron_json_bool(&j, "more_edits", r->has_more_edits);
-    put_pair(&j, "tokens", r->tokens[0], r->tokens[1]);
-    if (r->first == IRON_COUNT_UNKNOWN) {
-        iron_json_null(&j, "first_difference");
-    } else {
-        iron_json_open(&j, "first_difference", '{');
-        iron_json_number(&j, "position", r->first);
-        iron_json_number(&j, "end", r->first_end);
-        iron_json_open(&j, "values", '[');
-        for (int side = 0; side < 2; side++)
-            json_number_or_null(&j, NULL, r->has_value[side], r->value[side]);
-        iron_json_close(&j, ']');
-        iron_json_close(&j, '}');
-    }
-    iron_json_number(&j, "chunk_tokens", r->chunk_tokens);
-    iron_json_number(&j, "chunks", r->chunks);
-    iron_json_number(&j, "differing_chunks", r->differing_chunks);
+    JSON_PUT(&j, BOOL("equal", r->kind == IRON_DIFF_EQUAL), TEXT("kind", kind_name(r->kind)),
+             KNOWN("position", r->position), NUMBER("length", r->length),
+             KNOWN("source", r->source), KNOWN("edits", r->edits),
+             BOOL("more_edits", r->has_more_edits),
+             ARRAY("tokens", NUMBER(NULL, r->tokens[0]), NUMBER(NULL, r->tokens[1])),
+             OBJECT_IF(r->first != IRON_COUNT_UNKNOWN, "first_difference",
+                       NUMBER("position", r->first), NUMBER("end", r->first_end),
+                       ARRAY("values", NUMBER_IF(r->has_value[0], NULL, r->value[0]),
+                             NUMBER_IF(r->has_value[1], NULL, r->value[1]))),
+             NUMBER("chunk_tokens", r->chunk_tokens), NUMBER("chunks", r->chunks),
+             NUMBER("differing_chunks", r->differing_chunks));
     iron_json_open(&j, "ranges", '[');
     for (size_t k = 0; iron_diff_range(d, k, &first, &end) == 0; k++)
-        put_pair(&j, NULL, first, end);
+        JSON_PUT(&j, ARRAY(NULL, NUMBER(NULL, first), NUMBER(NULL, end)));
     iron_json_close(&j, ']');
     iron_bag_cut_format(&r->bag_cut, cut);
     if (cut[0]) /* shuffled */
         iron_json_text(&j, "bag_cut", cut);
-    iron_json_bool(&j, "verified", r->is_verified);
-    iron_json_text(&j, "text", r->text);
+    JSON_PUT(&j, BOOL("verified", r->is_verified), TEXT("text", r->text));
     json_end(&j, '}');
-}
-
-/* --dtype u16,u32 gives one type for each side; the one of this side is copied to `name`. */
-static iron_status side_reading(const reading *given, int side, char name[DTYPE_ROOM], reading *out,
-                                iron_error *err) {
-    const char *comma = given->dtype_name ? strchr(given->dtype_name, ',') : NULL;
-    const char *from = comma && side ? comma + 1 : given->dtype_name;
-    size_t length = comma && !side ? (size_t)(comma - from) : strlen(comma ? from : "");
-
-    *out = *given;
-    out->is_for_raw = !comma; /* one stream may have a header and the other none */
-    if (comma) {
-        if (length >= DTYPE_ROOM)
-            return usage(err, "--dtype %.40s: use one of u8, u16, u32, i32 and i64, or two: A,B",
-                         given->dtype_name);
-        memcpy(name, from, length);
-        name[length] = '\0';
-        out->dtype_name = name;
-    }
-    return reading_check(out, err);
-}
-
-static iron_status check(const diff_options *o, const args *a, iron_error *err) {
-    if (a->value_count != 2)
-        return usage(err, "diff takes two streams, but %zu are given; see iron diff --help",
-                     a->value_count);
-    if (strcmp(a->values[0], "-") == 0 && strcmp(a->values[1], "-") == 0)
-        return usage(err, "standard input (-) can be one of the two streams, not both");
-    IRON_TRY(reading_cpu_backend(&o->reading, "streams are compared", err));
-    if (o->has_chunk && o->chunk == 0)
-        return usage(err, "--chunk is 0; it must be a multiple of 4, at least 1024");
-    return IRON_OK;
-}
-
-/* Standard input that is a file, from its beginning on, can be read at any position. */
-static bool is_redirected_file(const char *path) {
-    struct stat info;
-
-    return strcmp(path, "-") == 0 && fstat(STDIN_FILENO, &info) == 0 && S_ISREG(info.st_mode) &&
-           lseek(STDIN_FILENO, 0, SEEK_CUR) == 0;
 }
 
 /* Manifests first, since they tell the type of the other side. */
@@ -329,12 +238,24 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
             status = open_manifest(&inputs[side], err);
     }
     for (int side = 0; side < 2 && status == IRON_OK; side++) {
+        const char *path = inputs[side].path, *names = o->reading.dtype_name;
+        const char *comma = names ? strchr(names, ',') : NULL;
         iron_manifest_file first = {.struct_size = sizeof first};
+        reading r = o->reading;
+        struct stat info;
         char name[DTYPE_ROOM];
-        const char *path;
-        reading r;
+        int length;
 
-        status = side_reading(&o->reading, side, name, &r, err);
+        r.is_for_raw = !comma; /* one stream may have a header and the other none */
+        if (comma) {           /* --dtype u16,u32 gives one type for each side */
+            length = snprintf(name, sizeof name, "%.*s", side ? INT_MAX : (int)(comma - names),
+                              side ? comma + 1 : names);
+            if (length >= DTYPE_ROOM)
+                return usage(
+                    err, "--dtype %.40s: use one of u8, u16, u32, i32 and i64, or two: A,B", names);
+            r.dtype_name = name;
+        }
+        status = reading_check(&r, err);
         if (status != IRON_OK || inputs[side].manifest)
             continue;
         /* without --dtype, headerless files have the type that the other side's manifest lists */
@@ -344,59 +265,63 @@ static iron_status open_inputs(const diff_options *o, const args *a, diff_input 
             r.dtype = first.dtype;
         }
         r.wants_seekable = true;
-        path = is_redirected_file(inputs[side].path) ? "/dev/stdin" : inputs[side].path;
+        /* standard input that is a file, from its beginning on, can be read at any position */
+        if (strcmp(path, "-") == 0 && fstat(STDIN_FILENO, &info) == 0 && S_ISREG(info.st_mode) &&
+            lseek(STDIN_FILENO, 0, SEEK_CUR) == 0)
+            path = "/dev/stdin";
         status = reading_open(&r, &path, 1, &inputs[side].source, err);
     }
-    return status;
-}
-
-/* A difference is a result, not a failure: exit status 1 without an error line. */
-static iron_status compare(const diff_options *o, const diff_input inputs[2], iron_error *err) {
-    const iron_diff_side a = {inputs[0].manifest, inputs[0].source, inputs[0].path};
-    const iron_diff_side b = {inputs[1].manifest, inputs[1].source, inputs[1].path};
-    progress p = progress_start(0);
-    iron_diff_options options = {.struct_size = sizeof options,
-                                 .threads = o->reading.threads,
-                                 .chunk_tokens = o->chunk,
-                                 .bag = bag_cut_of(&o->bag),
-                                 .progress = progress_update,
-                                 .context = &p};
-    iron_diff_report r = {.struct_size = sizeof r};
-    iron_diff *d = NULL;
-    iron_status status = iron_diff_run(&a, &b, &options, &d, err);
-
-    progress_clear(&p);
-    if (status == IRON_OK)
-        status = iron_diff_describe(d, &r, err);
-    if (status == IRON_OK) {
-        if (o->wants_json)
-            print_json(d, &r);
-        else
-            print_text(d, &r, inputs);
-        if (r.kind != IRON_DIFF_EQUAL) {
-            status = IRON_E_MISMATCH;
-            err->text[0] = '\0';
-        }
-    }
-    iron_diff_destroy(d);
     return status;
 }
 
 static iron_status run(void *options, args *a, iron_error *err) {
     diff_options *o = options;
     diff_input inputs[2] = {{0}};
+    iron_diff_side sides[2];
+    iron_diff_options wanted = {.struct_size = sizeof wanted, .progress = progress_update};
+    iron_diff_report r = {.struct_size = sizeof r};
+    iron_diff *d = NULL;
+    progress p;
     iron_status status;
 
     o->bag.wants_bag = o->bag.has_sample || o->bag.has_eos;
-    status = check(o, a, err);
-    if (status == IRON_OK)
-        status = bag_check(&o->bag, err);
-    if (status == IRON_OK)
-        status = open_inputs(o, a, inputs, err);
-    if (status == IRON_OK)
-        status = compare(o, inputs, err);
-    close_input(&inputs[0]);
-    close_input(&inputs[1]);
+    if (a->value_count != 2)
+        return usage(err, "diff takes two streams, but %zu are given; see iron diff --help",
+                     a->value_count);
+    if (strcmp(a->values[0], "-") == 0 && strcmp(a->values[1], "-") == 0)
+        return usage(err, "standard input (-) can be one of the two streams, not both");
+    IRON_TRY(reading_cpu_backend(&o->reading, "streams are compared", err));
+    if (o->has_chunk && o->chunk == 0)
+        return usage(err, "--chunk is 0; it must be a multiple of 4, at least 1024");
+    IRON_TRY(bag_check(&o->bag, err));
+    if ((status = open_inputs(o, a, inputs, err)) != IRON_OK)
+        goto done;
+    for (int side = 0; side < 2; side++)
+        sides[side] =
+            (iron_diff_side){inputs[side].manifest, inputs[side].source, inputs[side].path};
+    p = progress_start(0);
+    wanted.threads = o->reading.threads;
+    wanted.chunk_tokens = o->chunk;
+    wanted.bag = bag_cut_of(&o->bag);
+    wanted.context = &p;
+    status = iron_diff_run(&sides[0], &sides[1], &wanted, &d, err);
+    progress_clear(&p);
+    if (status != IRON_OK || (status = iron_diff_describe(d, &r, err)) != IRON_OK)
+        goto done;
+    if (o->wants_json)
+        print_json(d, &r);
+    else
+        print_text(d, &r, inputs);
+    if (r.kind != IRON_DIFF_EQUAL) { /* a result, not a failure: without an error line */
+        status = IRON_E_MISMATCH;
+        err->text[0] = '\0';
+    }
+done:
+    iron_diff_destroy(d);
+    for (int side = 0; side < 2; side++) {
+        iron_source_close(inputs[side].source);
+        iron_manifest_destroy(inputs[side].manifest);
+    }
     return status;
 }
 
@@ -411,9 +336,8 @@ const command command_diff = {
         "changed, inserted, deleted, repeated, moved or reordered, or the stream was truncated or "
         "extended. One edit is named exactly; of several, the first is named, with their number. "
         "If the samples of A are all there in another order, they were shuffled: a sample is a row "
-        "or document of the files, or what --sample or --eos say. "
-        "Manifests are compared without their files; if the files still exist, everything is "
-        "exact.\n\n"
+        "or document of the files, or what --sample or --eos say. Manifests are compared without "
+        "their files; if the files still exist, everything is exact.\n\n"
         "--dtype may give two types, one for each side: --dtype u16,u32. A single type applies to "
         "headerless files; without one they have the type that the other side's manifest names. "
         "Comparisons run on the CPU.",

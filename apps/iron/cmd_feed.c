@@ -32,24 +32,6 @@ static const option checkpoint_table[] = {
            "start at the beginning"),
 };
 
-/* Only if the user told the size: most vocabularies differ from the default. */
-static iron_status warn_of_vocab(const feed_options *o, const args *a, const iron_engine *e,
-                                 uint64_t tokens, iron_error *err) {
-    iron_stat_place first;
-    uint64_t count = iron_engine_out_of_vocab(e, &first.position, &first.value);
-    iron_status status;
-    char *name;
-
-    if (!o->has_vocab || count == 0)
-        return IRON_OK;
-    name = join_names((const char *const *)a->values, a->value_count, err);
-    if (!name)
-        return IRON_E_NOMEM;
-    status = reading_warn_of_vocab(&o->reading, name, &first, count, tokens, o->vocab, err);
-    free(name);
-    return status;
-}
-
 static iron_status refuse_checkpoint(const char *option_name, const char *path, uint64_t done,
                                      uint64_t tokens, iron_error *err) {
     return usage(err,
@@ -100,7 +82,8 @@ static iron_status run(void *options, args *a, iron_error *err) {
     iron_report before = {.struct_size = sizeof before};
     iron_engine *engine = NULL;
     iron_source *source = NULL;
-    uint64_t fed, total;
+    iron_stat_place first;
+    uint64_t fed, total, outside;
     double opened, started, seconds;
     progress p;
     size_t width;
@@ -118,11 +101,9 @@ static iron_status run(void *options, args *a, iron_error *err) {
         status = refuse_checkpoint("--resume", o->resume, fed, total, err);
         goto done;
     }
-    if (o->state && (status = iron_state_path_check(o->state, err)) != IRON_OK)
-        goto done;
-    if ((status = feed_source_open(o, a, &source, err)) != IRON_OK)
-        goto done;
-    if ((status = iron_engine_report(engine, &before, err)) != IRON_OK)
+    if ((o->state && (status = iron_state_path_check(o->state, err)) != IRON_OK) ||
+        (status = feed_source_open(o, a, &source, err)) != IRON_OK ||
+        (status = iron_engine_report(engine, &before, err)) != IRON_OK)
         goto done;
     if (o->has_vocab)
         iron_engine_count_out_of_vocab(engine);
@@ -148,9 +129,7 @@ static iron_status run(void *options, args *a, iron_error *err) {
                                          progress_update, &p, err);
     else
         status = iron_engine_feed_source(engine, source, progress_update, &p, err);
-    if (status == IRON_OK)
-        status = iron_engine_end_batch(engine, err);
-    if (status == IRON_OK)
+    if (status == IRON_OK && (status = iron_engine_end_batch(engine, err)) == IRON_OK)
         status = iron_engine_report(engine, &result.report, err);
     result.seconds = seconds_now() - started;
     progress_clear(&p);
@@ -165,7 +144,16 @@ static iron_status run(void *options, args *a, iron_error *err) {
     result.gb_per_s =
         (double)(result.report.tokens - before.tokens) * (double)width / result.seconds * 1e-9;
     feed_print(&result, o->wants_json);
-    status = warn_of_vocab(o, a, engine, result.report.tokens - before.tokens, err);
+    /* only if the user told the size: most vocabularies differ from the default */
+    outside = iron_engine_out_of_vocab(engine, &first.position, &first.value);
+    if (o->has_vocab && outside > 0) {
+        char *name = join_names((const char *const *)a->values, a->value_count, err);
+
+        status = name ? reading_warn_of_vocab(&o->reading, name, &first, outside,
+                                              result.report.tokens - before.tokens, o->vocab, err)
+                      : IRON_E_NOMEM;
+        free(name);
+    }
 done:
     iron_source_close(source);
     iron_engine_destroy(engine);

@@ -26,44 +26,13 @@ static const option gen_table[] = {
            .letter = 'o', .standard = "-"),
 };
 
-/* Packs tokens to 16 bits in place. */
-static void narrow(uint32_t *tokens, size_t count) {
-    unsigned char *to = (unsigned char *)tokens;
-
-    for (size_t k = 0; k < count; k++) {
-        uint16_t token = (uint16_t)tokens[k];
-
-        memcpy(to + 2 * k, &token, sizeof token);
-    }
-}
-
-static iron_status write_stream(const gen_options *o, iron_dtype dtype, iron_output *output,
-                                iron_error *err) {
-    static uint32_t tokens[CHUNK_TOKENS];
-    progress p = progress_start(iron_dtype_bytes(dtype));
-    iron_status status = IRON_OK;
-
-    for (uint64_t done = 0; done < o->count && status == IRON_OK;) {
-        uint64_t left = o->count - done;
-        size_t some = left < CHUNK_TOKENS ? (size_t)left : CHUNK_TOKENS;
-
-        status = iron_generate(o->seed, o->limit, done, tokens, some, err);
-        if (dtype == IRON_DTYPE_U16)
-            narrow(tokens, some);
-        if (status == IRON_OK)
-            status = iron_output_write(output, tokens, some * iron_dtype_bytes(dtype), err);
-        done += some;
-        progress_update(&p, done, o->count);
-    }
-    progress_clear(&p);
-    return status;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
+    static uint32_t tokens[CHUNK_TOKENS];
     gen_options *o = options;
     iron_output *output = NULL;
     iron_dtype dtype = IRON_DTYPE_NONE;
-    iron_status status;
+    iron_status status = IRON_OK;
+    progress p;
 
     if (a->value_count > 0)
         return usage(err, "gen takes no argument '%.60s'; see iron gen --help", a->values[0]);
@@ -79,7 +48,23 @@ static iron_status run(void *options, args *a, iron_error *err) {
                      o->limit);
     IRON_TRY(iron_output_open(o->output, &output, err));
     command_guard_file(iron_output_temporary(output));
-    status = write_stream(o, dtype, output, err);
+    p = progress_start(iron_dtype_bytes(dtype));
+    for (uint64_t done = 0; done < o->count && status == IRON_OK;) {
+        uint64_t left = o->count - done;
+        size_t some = left < CHUNK_TOKENS ? (size_t)left : CHUNK_TOKENS;
+
+        status = iron_generate(o->seed, o->limit, done, tokens, some, err);
+        for (size_t k = 0; dtype == IRON_DTYPE_U16 && k < some; k++) { /* packs them in place */
+            uint16_t token = (uint16_t)tokens[k];
+
+            memcpy((char *)tokens + 2 * k, &token, sizeof token);
+        }
+        if (status == IRON_OK)
+            status = iron_output_write(output, tokens, some * iron_dtype_bytes(dtype), err);
+        done += some;
+        progress_update(&p, done, o->count);
+    }
+    progress_clear(&p);
     if (status == IRON_OK)
         status = iron_output_commit(output, err);
     else

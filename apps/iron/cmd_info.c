@@ -12,6 +12,7 @@
 #include <iron/iron_arena.h>
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,27 +70,9 @@ typedef struct inventory {
 
 static bool is_cpu(const char *backend) { return strcmp(backend, "cpu") == 0; }
 
-static iron_status find_devices(info_backend *b, iron_error *err) {
-    size_t count = iron_device_count(b->name);
-
-    b->devices = calloc(count + 1, sizeof *b->devices);
-    if (!b->devices)
-        return usage(err, "out of memory for a list of devices");
-    for (size_t k = 0; k < count; k++) {
-        iron_device_info *info = &b->devices[k].info;
-        iron_error why = {IRON_OK, 0, ""};
-
-        info->struct_size = sizeof *info;
-        if (iron_device_at(b->name, k, info, &why) != IRON_OK)
-            snprintf(info->name, sizeof info->name, "%.95s", why.text);
-        b->device_count++;
-    }
-    return IRON_OK;
-}
-
 /* Finds all backends, or only the one named. */
 static iron_status inventory_init(inventory *v, const char *only, iron_error *err) {
-    size_t count = only ? 1 : iron_backend_count();
+    size_t count = only ? 1 : iron_backend_count(), devices;
 
     *v = (inventory){.cpu = {.struct_size = sizeof v->cpu}};
     (void)iron_cache_folder(v->cache_folder, sizeof v->cache_folder, NULL); /* "" if it fails */
@@ -113,8 +96,17 @@ static iron_status inventory_init(inventory *v, const char *only, iron_error *er
         b->is_available = info.is_available;
         memcpy(b->reason, only ? why.text : info.reason, sizeof b->reason);
         v->backend_count++;
-        if (!is_cpu(b->name))
-            IRON_TRY(find_devices(b, err));
+        devices = is_cpu(b->name) ? 0 : iron_device_count(b->name);
+        b->devices = calloc(devices + 1, sizeof *b->devices);
+        if (!b->devices)
+            return usage(err, "out of memory for a list of devices");
+        for (; b->device_count < devices; b->device_count++) {
+            iron_device_info *d = &b->devices[b->device_count].info;
+
+            d->struct_size = sizeof *d;
+            if (iron_device_at(b->name, b->device_count, d, &why) != IRON_OK)
+                snprintf(d->name, sizeof d->name, "%.95s", why.text);
+        }
     } while (v->backend_count < count); /* there is always the CPU */
     return IRON_OK;
 }
@@ -127,80 +119,45 @@ static void note(const char *what, const info_backend *b, size_t index, const ch
     fputc('\n', stderr);
 }
 
-/* A calibration that cannot be saved is not a failure. */
-static iron_status calibrate(const inventory *v, const info_backend *b, size_t index,
-                             iron_error *err) {
-    info_device *d = &b->devices[index];
-    iron_error why = {IRON_OK, 0, "there is no cache folder; set IRON_CACHE_DIR"};
-    iron_status status = IRON_E_IO;
-
-    if (v->cache_folder[0]) {
-        progress p = progress_start(0);
-
-        status = iron_calibrate(b->name, (uint32_t)index, progress_update, &p, &why);
-        progress_clear(&p);
-    }
-    d->is_calibrated = status == IRON_OK;
-    if (status == IRON_E_IO) {
-        memcpy(d->reason, why.text, sizeof d->reason);
-        note("calibration not saved for", b, index, d->reason);
-        return IRON_OK;
-    }
-    if (status != IRON_OK)
-        *err = why;
-    return status;
-}
-
+/* Measures and calibrates a device. A calibration that cannot be saved is not a failure. */
 static iron_status measure_device(const inventory *v, const info_backend *b, size_t index,
                                   iron_error *err) {
     info_device *d = &b->devices[index];
     progress p = progress_start(0);
     iron_measure_options options = {.progress = progress_update, .context = &p};
+    iron_error why = {IRON_E_IO, 0, "there is no cache folder; set IRON_CACHE_DIR"};
     iron_status status = iron_measure_device(b->name, (uint32_t)index, &options, &d->ceilings, err);
 
     progress_clear(&p);
     d->is_measured = status == IRON_OK;
-    return status == IRON_OK ? calibrate(v, b, index, err) : status;
+    IRON_TRY(status);
+    if (v->cache_folder[0]) {
+        p = progress_start(0);
+        why.status = iron_calibrate(b->name, (uint32_t)index, progress_update, &p, &why);
+        progress_clear(&p);
+    }
+    d->is_calibrated = why.status == IRON_OK;
+    if (why.status == IRON_E_IO) {
+        memcpy(d->reason, why.text, sizeof d->reason);
+        note("calibration not saved for", b, index, d->reason);
+    } else if (why.status != IRON_OK) {
+        *err = why;
+        return why.status;
+    }
+    return IRON_OK;
 }
-
-/* Measures the CPU (threads 0: all) and every real GPU, or one device of the backend that is named.
- * A GPU that cannot be measured does not stop the others. */
-static iron_status inventory_measure(inventory *v, const char *backend, uint32_t device,
-                                     uint32_t threads, iron_error *err) {
-    const info_backend *b = &v->backends[0];
-    progress p = progress_start(0);
-    iron_measure_options options = {.threads = threads, .progress = progress_update, .context = &p};
-    iron_status status;
-
-    if (backend && !is_cpu(backend))
-        return b->is_available && b->devices
-                   ? measure_device(v, b, device, err)
-                   : usage(err, "backend %s is absent: %.180s", b->name, b->reason);
-    status = iron_measure_ceilings(&options, &v->ceilings, err);
-    progress_clear(&p);
-    v->is_cpu_measured = status == IRON_OK;
-    for (; b < v->backends + v->backend_count; b++)
-        for (size_t k = 0; k < b->device_count && status == IRON_OK; k++) {
-            if (b->devices[k].info.is_gpu)
-                status = measure_device(v, b, k, err);
-            if (status == IRON_E_UNSUPPORTED) {
-                note("cannot measure", b, k, err->text);
-                status = IRON_OK;
-            }
-        }
-    return status;
-}
-
-#define KIB 1024.0
-#define MIB (1024.0 * 1024)
-#define GIB (1024.0 * 1024 * 1024)
 
 /* Prints a line that starts at a column; line breaks in driver messages become blanks. */
-static void print_text(size_t column, size_t indent, const char *text) {
+static void __attribute__((format(printf, 3, 4)))
+print_text(size_t column, size_t indent, const char *format, ...) {
     char line[5000];
     size_t used = 0;
+    va_list list;
 
-    for (const char *at = text; *at && used + 1 < sizeof line; at++) {
+    va_start(list, format);
+    vsnprintf(line, sizeof line, format, list);
+    va_end(list);
+    for (const char *at = line; *at; at++) {
         bool is_blank = *at == ' ' || *at == '\t' || *at == '\n';
 
         if (!is_blank || (used > 0 && line[used - 1] != ' '))
@@ -212,26 +169,23 @@ static void print_text(size_t column, size_t indent, const char *text) {
     print_wrapped(stdout, line, column, indent, WIDTH);
 }
 
-/* A line about a backend or a device. */
-static void print_line(const char *text) {
-    printf("%*s", (int)TEXT_COLUMN, "");
-    print_text(TEXT_COLUMN, TEXT_COLUMN, text);
-}
+/* The description of a backend or a device, and a further line of it. */
+#define PRINT_DESCRIPTION(...) print_text(TEXT_COLUMN, TEXT_COLUMN, __VA_ARGS__)
+#define PRINT_LINE(...)        (printf("%*s", (int)TEXT_COLUMN, ""), PRINT_DESCRIPTION(__VA_ARGS__))
 
 typedef struct size_text {
     char text[32];
 } size_text;
 
 static size_text size_of(uint64_t bytes) {
-    double size = (double)bytes;
+    double kib = (double)bytes / 1024;
     size_text s;
 
-    if (size >= GIB)
-        snprintf(s.text, sizeof s.text, "%.1f GiB", size / GIB);
-    else if (size >= MIB)
-        snprintf(s.text, sizeof s.text, "%.4g MiB", size / MIB);
+    if (kib >= 1024 * 1024)
+        snprintf(s.text, sizeof s.text, "%.1f GiB", kib / 1024 / 1024);
     else
-        snprintf(s.text, sizeof s.text, "%.4g KiB", size / KIB);
+        snprintf(s.text, sizeof s.text, "%.4g %s", kib >= 1024 ? kib / 1024 : kib,
+                 kib >= 1024 ? "MiB" : "KiB");
     return s;
 }
 
@@ -240,52 +194,43 @@ static size_text cache_of(uint64_t bytes) {
     return bytes ? size_of(bytes) : (size_text){"unknown"};
 }
 
-static void print_device(const char *backend, const iron_device_info *d, size_t index) {
-    /* what the version number means */
-    const char *word = strcmp(backend, "cuda") == 0     ? "compute capability"
-                       : strcmp(backend, "opencl") == 0 ? "OpenCL"
-                                                        : "version";
-    char line[400], cache[64] = "";
-
-    snprintf(line, sizeof line, "%s%s", d->name,
-             d->is_gpu ? "" : " (not a GPU: --backend auto skips it)");
-    printf("    %-6zu ", index);
-    print_text(TEXT_COLUMN, TEXT_COLUMN, line);
-    print_line(d->driver);
-    if (d->cache_bytes)
-        snprintf(cache, sizeof cache, ", cache %s", size_of(d->cache_bytes).text);
-    snprintf(line, sizeof line, "%s %u.%u, %u unit%s%s, memory %s", word, d->version / 100,
-             d->version / 10 % 10, d->units, d->units == 1 ? "" : "s", cache,
-             size_of(d->memory_bytes).text);
-    print_line(line);
-    snprintf(line, sizeof line, "memory strategies: %s", d->memory);
-    print_line(line);
-}
-
 static void print_backend(const inventory *v, const info_backend *b) {
     const iron_cpu_info *cpu = &v->cpu;
     const char *reason = b->reason;
     size_t length = strlen(b->name);
-    char line[400];
+    /* what the version number means */
+    const char *version = strcmp(b->name, "cuda") == 0     ? "compute capability"
+                          : strcmp(b->name, "opencl") == 0 ? "OpenCL"
+                                                           : "version";
 
     printf("  %-8s ", b->name);
     if (is_cpu(b->name)) {
-        snprintf(line, sizeof line, "%s, %u thread%s%s%s", cpu->name, cpu->threads,
-                 cpu->threads == 1 ? "" : "s", cpu->features[0] ? ", " : "", cpu->features);
-        print_text(TEXT_COLUMN, TEXT_COLUMN, line);
-        snprintf(line, sizeof line, "L1d %s, L2 %s, L3 %s, memory %s",
-                 cache_of(cpu->l1d_bytes).text, cache_of(cpu->l2_bytes).text,
-                 cache_of(cpu->l3_bytes).text, size_of(cpu->memory_bytes).text);
-        print_line(line);
+        PRINT_DESCRIPTION("%s, %u thread%s%s%s", cpu->name, cpu->threads,
+                          cpu->threads == 1 ? "" : "s", cpu->features[0] ? ", " : "",
+                          cpu->features);
+        PRINT_LINE("L1d %s, L2 %s, L3 %s, memory %s", cache_of(cpu->l1d_bytes).text,
+                   cache_of(cpu->l2_bytes).text, cache_of(cpu->l3_bytes).text,
+                   size_of(cpu->memory_bytes).text);
     } else if (!b->is_available) {
         if (strncmp(reason, b->name, length) == 0 && reason[length] == ':')
             reason += length + 1; /* the line already starts with the name */
-        snprintf(line, sizeof line, "absent: %s", reason + strspn(reason, " "));
-        print_text(TEXT_COLUMN, TEXT_COLUMN, line);
+        PRINT_DESCRIPTION("absent: %s", reason + strspn(reason, " "));
     } else {
         printf("%zu device%s\n", b->device_count, b->device_count == 1 ? "" : "s");
-        for (size_t k = 0; k < b->device_count; k++)
-            print_device(b->name, &b->devices[k].info, k);
+        for (size_t k = 0; k < b->device_count; k++) {
+            const iron_device_info *d = &b->devices[k].info;
+
+            printf("    %-6zu ", k);
+            PRINT_DESCRIPTION("%s%s", d->name,
+                              d->is_gpu ? "" : " (not a GPU: --backend auto skips it)");
+            PRINT_LINE("%s", d->driver);
+            PRINT_LINE("%s %u.%u, %u unit%s%s%s, memory %s", version, d->version / 100,
+                       d->version / 10 % 10, d->units, d->units == 1 ? "" : "s",
+                       d->cache_bytes ? ", cache " : "",
+                       d->cache_bytes ? size_of(d->cache_bytes).text : "",
+                       size_of(d->memory_bytes).text);
+            PRINT_LINE("memory strategies: %s", d->memory);
+        }
     }
 }
 
@@ -313,23 +258,8 @@ static void print_modes(const inventory *v, bool wants_cpu) {
             printf("  %-9s %-27s ", mode.name, mode.variant);
         else
             printf("  %-14s ", mode.name);
-        print_text(column, column, mode.idea);
+        print_text(column, column, "%s", mode.idea);
     }
-}
-
-static void print_cpu_ceilings(const iron_ceilings *c) {
-    const struct {
-        const char *name;
-        const iron_ceiling *ceiling;
-    } rows[] = {{"read", &c->read}, {"write", &c->write}, {"copy", &c->copy}, {"triad", &c->triad}};
-
-    printf("\nceilings of cpu: the fastest of %u passes over %s; bytes read and written count\n",
-           c->passes, size_of(c->buffer_bytes).text);
-    printf("  %-8s %10s   %3u thread%s\n", "", "1 thread", c->threads, c->threads == 1 ? "" : "s");
-    for (size_t k = 0; k < COUNT(rows); k++)
-        printf("  %-8s %5.1f GB/s   %6.1f GB/s   %s\n", rows[k].name,
-               rows[k].ceiling->one_thread_gb_s, rows[k].ceiling->all_threads_gb_s,
-               rows[k].ceiling->shape);
 }
 
 static void print_device_ceilings(const inventory *v, const char *backend, size_t index,
@@ -346,34 +276,35 @@ static void print_device_ceilings(const inventory *v, const char *backend, size_
                 {"", c->to_device_pinned_gb_s, "from pinned memory"},
                 {"from the device", c->from_device_pinned_gb_s, "to pinned memory"},
                 {"zero-copy", c->zero_copy_gb_s, "kernels that read host memory"}};
-    char line[5000];
-
-    snprintf(line, sizeof line, "ceilings of %s device %zu, %s: medians of %u passes over %s",
-             backend, index, d->info.name, c->passes, size_of(c->buffer_bytes).text);
     putchar('\n');
-    print_text(0, 2, line);
+    print_text(0, 2, "ceilings of %s device %zu, %s: medians of %u passes over %s", backend, index,
+               d->info.name, c->passes, size_of(c->buffer_bytes).text);
     for (size_t k = 0; k < COUNT(rows); k++)
         if (rows[k].gb_s > 0)
             printf("  %-15s %7.1f GB/s%s%s\n", rows[k].name, rows[k].gb_s,
                    rows[k].remark[0] ? "   " : "", rows[k].remark);
-    if (d->is_calibrated)
-        snprintf(line, sizeof line, "saved in %s; --mode auto uses it", v->cache_folder);
-    else
-        snprintf(line, sizeof line, "not saved: %s", d->reason);
     printf("  %-15s ", "calibration");
-    print_text(18, 18, line);
+    if (d->is_calibrated)
+        print_text(18, 18, "saved in %s; --mode auto uses it", v->cache_folder);
+    else
+        print_text(18, 18, "not saved: %s", d->reason);
 }
 
-static void print_library(const iron_library_info *info) {
-    printf("  %-8s ", info->name);
-    if (!info->is_available)
-        printf("absent: install %s (%s)\n", info->package, info->library);
-    else
-        printf("%s\n", info->version ? info->version : info->library);
+/* A library for compressed files; the last one is for remote files. False after it. */
+static bool library_at(size_t index, iron_library_info *info) {
+    *info = (iron_library_info){.struct_size = sizeof *info};
+    return (index < iron_codec_count() ? iron_codec_at(index, info, NULL)
+                                       : iron_remote_describe(info, NULL)) == IRON_OK &&
+           index <= iron_codec_count();
 }
 
 static void print_inventory(const inventory *v) {
-    iron_library_info library = {.struct_size = sizeof library};
+    const iron_ceilings *c = &v->ceilings;
+    const struct {
+        const char *name;
+        const iron_ceiling *ceiling;
+    } rows[] = {{"read", &c->read}, {"write", &c->write}, {"copy", &c->copy}, {"triad", &c->triad}};
+    iron_library_info library;
 
     printf("iron %s\n\nbackends\n", iron_version());
     for (size_t k = 0; k < v->backend_count; k++)
@@ -381,170 +312,123 @@ static void print_inventory(const inventory *v) {
     print_modes(v, true);
     print_modes(v, false);
     printf("\ncompressed and remote files\n");
-    for (size_t k = 0; k < iron_codec_count(); k++)
-        if (iron_codec_at(k, &library, NULL) == IRON_OK)
-            print_library(&library);
-    if (iron_remote_describe(&library, NULL) == IRON_OK)
-        print_library(&library);
+    for (size_t k = 0; library_at(k, &library); k++)
+        if (library.is_available)
+            printf("  %-8s %s\n", library.name,
+                   library.version ? library.version : library.library);
+        else
+            printf("  %-8s absent: install %s (%s)\n", library.name, library.package,
+                   library.library);
     printf("\ncache folder: %s\n",
            v->cache_folder[0] ? v->cache_folder : "none; set IRON_CACHE_DIR to use one");
-    if (v->is_cpu_measured)
-        print_cpu_ceilings(&v->ceilings);
+    if (v->is_cpu_measured) {
+        printf(
+            "\nceilings of cpu: the fastest of %u passes over %s; bytes read and written count\n",
+            c->passes, size_of(c->buffer_bytes).text);
+        printf("  %-8s %10s   %3u thread%s\n", "", "1 thread", c->threads,
+               c->threads == 1 ? "" : "s");
+    }
+    for (size_t k = 0; v->is_cpu_measured && k < COUNT(rows); k++)
+        printf("  %-8s %5.1f GB/s   %6.1f GB/s   %s\n", rows[k].name,
+               rows[k].ceiling->one_thread_gb_s, rows[k].ceiling->all_threads_gb_s,
+               rows[k].ceiling->shape);
     for (const info_backend *b = v->backends; b < v->backends + v->backend_count; b++)
         for (size_t k = 0; k < b->device_count; k++)
             if (b->devices[k].is_measured)
                 print_device_ceilings(v, b->name, k, &b->devices[k]);
 }
 
-static void put_ceiling(iron_json_writer *j, const char *name, const iron_ceiling *c) {
-    iron_json_open(j, name, '{');
-    iron_json_real_format(j, "one_thread_gb_s", "%.3f", c->one_thread_gb_s);
-    iron_json_real_format(j, "all_threads_gb_s", "%.3f", c->all_threads_gb_s);
-    iron_json_text(j, "shape", c->shape);
-    iron_json_close(j, '}');
-}
-
-/* What was measured of a device, and whether it was calibrated. */
-static void put_measured(iron_json_writer *j, const inventory *v, const info_device *d) {
-    const iron_device_ceilings *c = &d->ceilings;
-    const struct {
-        const char *name;
-        double gb_s;
-    } rates[] = {{"write_gb_s", c->write_gb_s},
-                 {"copy_gb_s", c->copy_gb_s},
-                 {"to_device_pageable_gb_s", c->to_device_pageable_gb_s},
-                 {"to_device_pinned_gb_s", c->to_device_pinned_gb_s},
-                 {"from_device_pinned_gb_s", c->from_device_pinned_gb_s},
-                 {"zero_copy_gb_s", c->zero_copy_gb_s}};
-
-    iron_json_open(j, "ceilings", '{');
-    iron_json_number(j, "passes", c->passes);
-    iron_json_number(j, "buffer_bytes", c->buffer_bytes);
-    iron_json_real_format(j, "read_gb_s", "%.3f", c->read_gb_s);
-    iron_json_text(j, "read_shape", c->read_shape);
-    for (size_t k = 0; k < COUNT(rates); k++)
-        iron_json_real_format(j, rates[k].name, "%.3f", rates[k].gb_s);
-    iron_json_close(j, '}');
-    iron_json_open(j, "calibration", '{');
-    iron_json_bool(j, "kept", d->is_calibrated);
-    if (d->is_calibrated)
-        iron_json_text(j, "folder", v->cache_folder);
-    else
-        iron_json_text(j, "reason", d->reason);
-    iron_json_close(j, '}');
-}
-
 static void put_device(iron_json_writer *j, const inventory *v, const info_device *d,
                        size_t index) {
     const iron_device_info *i = &d->info;
-    char version[32];
+    const iron_device_ceilings *c = &d->ceilings;
+    char version[32], word[64];
+    size_t length;
 
     snprintf(version, sizeof version, "%u.%u", i->version / 100, i->version / 10 % 10);
     iron_json_open(j, NULL, '{');
-    iron_json_number(j, "index", index);
-    iron_json_text(j, "name", i->name);
-    iron_json_text(j, "driver", i->driver);
-    iron_json_number(j, "units", i->units);
-    iron_json_text(j, "version", version);
-    iron_json_number(j, "memory_bytes", i->memory_bytes);
-    iron_json_number(j, "cache_bytes", i->cache_bytes);
-    iron_json_bool(j, "is_gpu", i->is_gpu);
+    JSON_PUT(j, NUMBER("index", index), TEXT("name", i->name), TEXT("driver", i->driver),
+             NUMBER("units", i->units), TEXT("version", version),
+             NUMBER("memory_bytes", i->memory_bytes), NUMBER("cache_bytes", i->cache_bytes),
+             BOOL("is_gpu", i->is_gpu));
     iron_json_open(j, "memory", '[');
-    for (const char *at = i->memory; *at;) { /* words separated by blanks */
-        size_t length = strcspn(at, " ");
-        char word[64];
-
+    for (const char *at = i->memory; *at; at += length, at += strspn(at, " ")) {
+        length = strcspn(at, " ");
         snprintf(word, sizeof word, "%.*s", (int)length, at);
-        if (length > 0)
-            iron_json_text(j, NULL, word);
-        at += length + (at[length] == ' ');
+        iron_json_text(j, NULL, word);
     }
     iron_json_close(j, ']');
-    if (d->is_measured)
-        put_measured(j, v, d);
-    iron_json_close(j, '}');
-}
-
-static void put_backend(iron_json_writer *j, const inventory *v, const info_backend *b) {
-    const iron_cpu_info *cpu = &v->cpu;
-
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "name", b->name);
-    iron_json_bool(j, "available", b->is_available);
-    iron_json_text(j, "reason", b->reason);
-    iron_json_open(j, "devices", '[');
-    if (is_cpu(b->name)) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", cpu->name);
-        iron_json_number(j, "threads", cpu->threads);
-        iron_json_text(j, "features", cpu->features);
-        iron_json_open(j, "caches", '{');
-        iron_json_number(j, "l1d_bytes", cpu->l1d_bytes);
-        iron_json_number(j, "l2_bytes", cpu->l2_bytes);
-        iron_json_number(j, "l3_bytes", cpu->l3_bytes);
-        iron_json_close(j, '}');
-        iron_json_number(j, "memory_bytes", cpu->memory_bytes);
-        iron_json_close(j, '}');
-    }
-    for (size_t k = 0; k < b->device_count; k++)
-        put_device(j, v, &b->devices[k], k);
-    iron_json_close(j, ']');
-    iron_json_open(j, "modes", '[');
-    for (size_t k = 0; k < iron_mode_count(b->name); k++) {
-        iron_mode_info mode = {.struct_size = sizeof mode};
-
-        if (iron_mode_at(b->name, k, &mode, NULL) != IRON_OK)
-            continue;
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", mode.name);
-        iron_json_text(j, "variant", mode.variant);
-        iron_json_text(j, "idea", mode.idea);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
-}
-
-static void put_library(iron_json_writer *j, const char *name, const iron_library_info *info) {
-    iron_json_open(j, name, '{');
-    iron_json_text(j, "name", info->name);
-    iron_json_text(j, "library", info->library);
-    iron_json_bool(j, "available", info->is_available);
-    iron_json_text(j, "package", info->package);
-    if (info->version)
-        iron_json_text(j, "version", info->version);
+    if (d->is_measured) /* and whether it was calibrated */
+        JSON_PUT(j,
+                 OBJECT("ceilings", NUMBER("passes", c->passes),
+                        NUMBER("buffer_bytes", c->buffer_bytes),
+                        REAL("read_gb_s", "%.3f", c->read_gb_s), TEXT("read_shape", c->read_shape),
+                        REAL("write_gb_s", "%.3f", c->write_gb_s),
+                        REAL("copy_gb_s", "%.3f", c->copy_gb_s),
+                        REAL("to_device_pageable_gb_s", "%.3f", c->to_device_pageable_gb_s),
+                        REAL("to_device_pinned_gb_s", "%.3f", c->to_device_pinned_gb_s),
+                        REAL("from_device_pinned_gb_s", "%.3f", c->from_device_pinned_gb_s),
+                        REAL("zero_copy_gb_s", "%.3f", c->zero_copy_gb_s)),
+                 OBJECT("calibration", BOOL("kept", d->is_calibrated),
+                        TEXT(d->is_calibrated ? "folder" : "reason",
+                             d->is_calibrated ? v->cache_folder : d->reason)));
     iron_json_close(j, '}');
 }
 
 static void print_json(const inventory *v) {
-    iron_library_info library = {.struct_size = sizeof library};
+    iron_mode_info mode = {.struct_size = sizeof mode};
+    const iron_cpu_info *cpu = &v->cpu;
+    iron_library_info library;
     const iron_ceilings *c = &v->ceilings;
     iron_json_writer j = json_begin('{');
 
     iron_json_text(&j, "iron", iron_version());
     iron_json_open(&j, "backends", '[');
-    for (size_t k = 0; k < v->backend_count; k++)
-        put_backend(&j, v, &v->backends[k]);
-    iron_json_close(&j, ']');
-    iron_json_open(&j, "codecs", '[');
-    for (size_t k = 0; k < iron_codec_count(); k++)
-        if (iron_codec_at(k, &library, NULL) == IRON_OK)
-            put_library(&j, NULL, &library);
-    iron_json_close(&j, ']');
-    if (iron_remote_describe(&library, NULL) == IRON_OK)
-        put_library(&j, "remote", &library);
-    iron_json_text(&j, "cache_folder", v->cache_folder);
-    if (v->is_cpu_measured) {
-        iron_json_open(&j, "ceilings", '{');
-        iron_json_number(&j, "threads", c->threads);
-        iron_json_number(&j, "passes", c->passes);
-        iron_json_number(&j, "buffer_bytes", c->buffer_bytes);
-        put_ceiling(&j, "read", &c->read);
-        put_ceiling(&j, "write", &c->write);
-        put_ceiling(&j, "copy", &c->copy);
-        put_ceiling(&j, "triad", &c->triad);
+    for (const info_backend *b = v->backends; b < v->backends + v->backend_count; b++) {
+        iron_json_open(&j, NULL, '{');
+        JSON_PUT(&j, TEXT("name", b->name), BOOL("available", b->is_available),
+                 TEXT("reason", b->reason));
+        iron_json_open(&j, "devices", '[');
+        if (is_cpu(b->name))
+            JSON_PUT(&j, OBJECT(NULL, TEXT("name", cpu->name), NUMBER("threads", cpu->threads),
+                                TEXT("features", cpu->features),
+                                OBJECT("caches", NUMBER("l1d_bytes", cpu->l1d_bytes),
+                                       NUMBER("l2_bytes", cpu->l2_bytes),
+                                       NUMBER("l3_bytes", cpu->l3_bytes)),
+                                NUMBER("memory_bytes", cpu->memory_bytes)));
+        for (size_t k = 0; k < b->device_count; k++)
+            put_device(&j, v, &b->devices[k], k);
+        iron_json_close(&j, ']');
+        iron_json_open(&j, "modes", '[');
+        for (size_t k = 0; k < iron_mode_count(b->name); k++)
+            if (iron_mode_at(b->name, k, &mode, NULL) == IRON_OK)
+                JSON_PUT(&j, OBJECT(NULL, TEXT("name", mode.name), TEXT("variant", mode.variant),
+                                    TEXT("idea", mode.idea)));
+        iron_json_close(&j, ']');
         iron_json_close(&j, '}');
     }
+    iron_json_close(&j, ']');
+    iron_json_open(&j, "codecs", '[');
+    for (size_t k = 0; library_at(k, &library); k++) {
+        if (k == iron_codec_count())
+            iron_json_close(&j, ']');
+        iron_json_open(&j, k == iron_codec_count() ? "remote" : NULL, '{');
+        JSON_PUT(&j, TEXT("name", library.name), TEXT("library", library.library),
+                 BOOL("available", library.is_available), TEXT("package", library.package));
+        if (library.version)
+            iron_json_text(&j, "version", library.version);
+        iron_json_close(&j, '}');
+    }
+    iron_json_text(&j, "cache_folder", v->cache_folder);
+#define CEILING(name)                                                                              \
+    OBJECT(#name, REAL("one_thread_gb_s", "%.3f", c->name.one_thread_gb_s),                        \
+           REAL("all_threads_gb_s", "%.3f", c->name.all_threads_gb_s),                             \
+           TEXT("shape", c->name.shape))
+    if (v->is_cpu_measured)
+        JSON_PUT(&j, OBJECT("ceilings", NUMBER("threads", c->threads), NUMBER("passes", c->passes),
+                            NUMBER("buffer_bytes", c->buffer_bytes), CEILING(read), CEILING(write),
+                            CEILING(copy), CEILING(triad)));
+#undef CEILING
     json_end(&j, '}');
 }
 
@@ -552,6 +436,9 @@ static iron_status run(void *options, args *a, iron_error *err) {
     info_options *o = options;
     const info_backend *b;
     inventory v;
+    progress p;
+    iron_measure_options measured = {
+        .threads = o->threads, .progress = progress_update, .context = &p};
     iron_status status;
 
     if (a->value_count > 0)
@@ -570,8 +457,25 @@ static iron_status run(void *options, args *a, iron_error *err) {
     if (status == IRON_OK && b->device_count > 0 && o->device >= b->device_count)
         status = usage(err, "device %" PRIu32 " does not exist; backend %s has %zu, counted from 0",
                        o->device, b->name, b->device_count);
-    if (status == IRON_OK && o->wants_measure)
-        status = inventory_measure(&v, o->backend, o->device, o->threads, err);
+    /* measures one device of the backend that is named, or the CPU and every real GPU */
+    if (status == IRON_OK && o->wants_measure && o->backend && !is_cpu(o->backend)) {
+        status = b->is_available ? measure_device(&v, b, o->device, err)
+                                 : usage(err, "backend %s is absent: %.180s", b->name, b->reason);
+    } else if (status == IRON_OK && o->wants_measure) {
+        p = progress_start(0);
+        status = iron_measure_ceilings(&measured, &v.ceilings, err);
+        progress_clear(&p);
+        v.is_cpu_measured = status == IRON_OK;
+        for (; b < v.backends + v.backend_count; b++)
+            for (size_t k = 0; k < b->device_count && status == IRON_OK; k++) {
+                if (b->devices[k].info.is_gpu)
+                    status = measure_device(&v, b, k, err);
+                if (status == IRON_E_UNSUPPORTED) { /* does not stop the others */
+                    note("cannot measure", b, k, err->text);
+                    status = IRON_OK;
+                }
+            }
+    }
     if (status == IRON_OK)
         (o->wants_json ? print_json : print_inventory)(&v);
     for (size_t k = 0; k < v.backend_count; k++)

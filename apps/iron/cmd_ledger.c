@@ -48,46 +48,6 @@ static const option ledger_table[] = {
 
 /* Showing. */
 
-static void print_info(const iron_ledger_info *i) {
-    printf("rank %" PRIu32 " of %" PRIu32 "  %s\n", i->rank, i->world, i->path);
-    if (i->records == 0)
-        printf("  no records");
-    else
-        printf("  steps %" PRIu64 " to %" PRIu64 ", %" PRIu64 " records, %" PRIu64
-               " samples, %" PRIu64 " tokens, epochs %" PRIu32 " to %" PRIu32,
-               i->first_step, i->last_step, i->records, i->samples, i->tokens, i->first_epoch,
-               i->last_epoch);
-    if (i->resumes > 0)
-        printf("; resumed %" PRIu32 " times, %" PRIu64 " records superseded", i->resumes,
-               i->superseded);
-    if (i->torn > 0)
-        printf("; cut off after step %" PRIu64 " (%" PRIu64 " torn bytes)", i->last_step, i->torn);
-    else if (!i->is_closed)
-        printf("; not closed: still being written, or its process was killed");
-    putchar('\n');
-}
-
-static void info_json(iron_json_writer *j, const iron_ledger_info *i) {
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "file", i->path);
-    iron_json_number(j, "rank", i->rank);
-    iron_json_number(j, "world", i->world);
-    iron_json_number(j, "records", i->records);
-    iron_json_number(j, "superseded", i->superseded);
-    iron_json_number(j, "samples", i->samples);
-    iron_json_number(j, "tokens", i->tokens);
-    json_number_or_null(j, "first_step", i->records > 0, i->first_step);
-    json_number_or_null(j, "last_step", i->records > 0, i->last_step);
-    json_number_or_null(j, "first_epoch", i->records > 0, i->first_epoch);
-    json_number_or_null(j, "last_epoch", i->records > 0, i->last_epoch);
-    iron_json_number(j, "resumes", i->resumes);
-    iron_json_number(j, "bytes", i->bytes);
-    iron_json_number(j, "torn_bytes", i->torn);
-    iron_json_bool(j, "closed", i->is_closed);
-    iron_json_bool(j, "sample_seals", i->has_samples);
-    iron_json_close(j, '}');
-}
-
 static iron_status show_records(const iron_ledgers *l, iron_json_writer *j, iron_error *err) {
     iron_ledger_record r = {.struct_size = sizeof r};
     char bag[IRON_BAG_TEXT];
@@ -97,73 +57,85 @@ static iron_status show_records(const iron_ledgers *l, iron_json_writer *j, iron
     for (uint64_t k = 0; k < iron_ledgers_record_count(l); k++) {
         IRON_TRY(iron_ledgers_record(l, k, &r, err));
         iron_bag_format(&r.bag, bag);
-        if (!j) {
+        if (j)
+            JSON_PUT(j,
+                     OBJECT(NULL, NUMBER("step", r.step), NUMBER("rank", r.rank),
+                            NUMBER("micro", r.micro), NUMBER("epoch", r.epoch),
+                            NUMBER("samples", r.bag.samples), NUMBER("tokens", r.tokens),
+                            TEXT("seal", r.seal), TEXT("bag", bag), DECIMAL("time_ns", r.time_ns)));
+        else
             printf("%" PRIu64 " %" PRIu32 " %" PRIu32 " %" PRIu32 " %" PRIu64 " %" PRIu64
                    " %s %s\n",
                    r.step, r.rank, r.micro, r.epoch, r.bag.samples, r.tokens, r.seal, bag);
-            continue;
-        }
-        iron_json_open(j, NULL, '{');
-        iron_json_number(j, "step", r.step);
-        iron_json_number(j, "rank", r.rank);
-        iron_json_number(j, "micro", r.micro);
-        iron_json_number(j, "epoch", r.epoch);
-        iron_json_number(j, "samples", r.bag.samples);
-        iron_json_number(j, "tokens", r.tokens);
-        iron_json_text(j, "seal", r.seal);
-        iron_json_text(j, "bag", bag);
-        json_decimal(j, "time_ns", r.time_ns);
-        iron_json_close(j, '}');
     }
     return IRON_OK;
 }
 
-static void summary_json(iron_json_writer *j, const iron_ledgers_summary *s) {
-    iron_json_number(j, "steps", s->steps);
-    iron_json_number(j, "ranks", s->ranks);
-    iron_json_number(j, "world", s->world);
-    iron_json_number(j, "samples", s->samples);
-    iron_json_number(j, "tokens", s->tokens);
-    json_number_or_null(j, "first_step", s->steps > 0, s->first_step);
-    json_number_or_null(j, "last_step", s->steps > 0, s->last_step);
-    iron_json_number(j, "records", s->records);
-    iron_json_number(j, "superseded", s->superseded);
-}
-
-static iron_status show_json(const ledger_options *o, const iron_ledgers *l,
-                             const iron_ledgers_summary *s, iron_error *err) {
-    iron_ledger_info info = {.struct_size = sizeof info};
-    iron_json_writer j = json_begin('{');
-    iron_status status = IRON_OK;
-
-    iron_json_text(&j, "schema", "iron.ledger/1");
-    summary_json(&j, s);
-    iron_json_open(&j, "ledgers", '[');
-    for (size_t k = 0; status == IRON_OK && k < s->ledgers; k++) {
-        status = iron_ledgers_at(l, k, &info, err);
-        info_json(&j, &info);
-    }
-    iron_json_close(&j, ']');
-    if (o->lists_steps && status == IRON_OK) {
-        iron_json_open(&j, "entries", '[');
-        status = show_records(l, &j, err);
-        iron_json_close(&j, ']');
-    }
-    json_end(&j, '}');
-    return status;
+static void summary_json(iron_json_writer *j, const char *schema, const iron_ledgers_summary *s) {
+    JSON_PUT(j, TEXT("schema", schema), NUMBER("steps", s->steps), NUMBER("ranks", s->ranks),
+             NUMBER("world", s->world), NUMBER("samples", s->samples), NUMBER("tokens", s->tokens),
+             NUMBER_IF(s->steps > 0, "first_step", s->first_step),
+             NUMBER_IF(s->steps > 0, "last_step", s->last_step), NUMBER("records", s->records),
+             NUMBER("superseded", s->superseded));
 }
 
 static iron_status show(const ledger_options *o, const iron_ledgers *l,
                         const iron_ledgers_summary *s, iron_error *err) {
     iron_ledger_info info = {.struct_size = sizeof info};
+    iron_status status = IRON_OK;
+    iron_json_writer j;
 
-    if (o->wants_json)
-        return show_json(o, l, s, err);
+    if (o->wants_json) {
+        j = json_begin('{');
+        summary_json(&j, "iron.ledger/1", s);
+        iron_json_open(&j, "ledgers", '[');
+        for (size_t k = 0; status == IRON_OK && k < s->ledgers; k++) {
+            bool has_records;
+
+            status = iron_ledgers_at(l, k, &info, err);
+            has_records = info.records > 0;
+            JSON_PUT(&j, OBJECT(NULL, TEXT("file", info.path), NUMBER("rank", info.rank),
+                                NUMBER("world", info.world), NUMBER("records", info.records),
+                                NUMBER("superseded", info.superseded),
+                                NUMBER("samples", info.samples), NUMBER("tokens", info.tokens),
+                                NUMBER_IF(has_records, "first_step", info.first_step),
+                                NUMBER_IF(has_records, "last_step", info.last_step),
+                                NUMBER_IF(has_records, "first_epoch", info.first_epoch),
+                                NUMBER_IF(has_records, "last_epoch", info.last_epoch),
+                                NUMBER("resumes", info.resumes), NUMBER("bytes", info.bytes),
+                                NUMBER("torn_bytes", info.torn), BOOL("closed", info.is_closed),
+                                BOOL("sample_seals", info.has_samples)));
+        }
+        iron_json_close(&j, ']');
+        if (o->lists_steps && status == IRON_OK) {
+            iron_json_open(&j, "entries", '[');
+            status = show_records(l, &j, err);
+            iron_json_close(&j, ']');
+        }
+        json_end(&j, '}');
+        return status;
+    }
     if (o->lists_steps)
         return show_records(l, NULL, err);
     for (size_t k = 0; k < s->ledgers; k++) {
         IRON_TRY(iron_ledgers_at(l, k, &info, err));
-        print_info(&info);
+        printf("rank %" PRIu32 " of %" PRIu32 "  %s\n", info.rank, info.world, info.path);
+        if (info.records == 0)
+            printf("  no records");
+        else
+            printf("  steps %" PRIu64 " to %" PRIu64 ", %" PRIu64 " records, %" PRIu64
+                   " samples, %" PRIu64 " tokens, epochs %" PRIu32 " to %" PRIu32,
+                   info.first_step, info.last_step, info.records, info.samples, info.tokens,
+                   info.first_epoch, info.last_epoch);
+        if (info.resumes > 0)
+            printf("; resumed %" PRIu32 " times, %" PRIu64 " records superseded", info.resumes,
+                   info.superseded);
+        if (info.torn > 0)
+            printf("; cut off after step %" PRIu64 " (%" PRIu64 " torn bytes)", info.last_step,
+                   info.torn);
+        else if (!info.is_closed)
+            printf("; not closed: still being written, or its process was killed");
+        putchar('\n');
     }
     printf("%" PRIu64 " steps on %" PRIu64 " ranks, %" PRIu64 " samples, %" PRIu64 " tokens\n",
            s->steps, s->ranks, s->samples, s->tokens);
@@ -186,22 +158,21 @@ static bool run_takes(const finding_run *r, const iron_ledger_finding *f) {
            f->first_step == g->first_step + r->steps;
 }
 
+static int compare(uint64_t a, uint64_t b) { return (a > b) - (a < b); }
+
 static int by_kind_and_rank(const void *a, const void *b) {
     const iron_ledger_finding *x = a, *y = b;
+    int order = compare(x->kind, y->kind);
 
-    if (x->kind != y->kind)
-        return x->kind < y->kind ? -1 : 1;
-    if (x->rank != y->rank)
-        return x->rank < y->rank ? -1 : 1;
-    return (x->step > y->step) - (x->step < y->step);
+    order = order ? order : compare(x->rank, y->rank);
+    return order ? order : compare(x->step, y->step);
 }
 
 static int by_step(const void *a, const void *b) {
     const finding_run *x = a, *y = b;
+    int order = compare(x->first.step, y->first.step);
 
-    if (x->first.step != y->first.step)
-        return x->first.step < y->first.step ? -1 : 1;
-    return (x->first.rank > y->first.rank) - (x->first.rank < y->first.rank);
+    return order ? order : compare(x->first.rank, y->first.rank);
 }
 
 static iron_status print_findings(iron_ledger_findings *found, iron_error *err) {
@@ -230,45 +201,6 @@ static iron_status print_findings(iron_ledger_findings *found, iron_error *err) 
     return IRON_OK;
 }
 
-static void findings_json(const iron_ledgers_summary *s, const iron_ledger_findings *found) {
-    iron_json_writer j = json_begin('{');
-
-    iron_json_text(&j, "schema", "iron.ledger-check/1");
-    summary_json(&j, s);
-    iron_json_open(&j, "findings", '[');
-    for (size_t k = 0; k < found->count; k++) {
-        const iron_ledger_finding *f = &found->list[k];
-
-        iron_json_open(&j, NULL, '{');
-        iron_json_text(&j, "kind", iron_ledger_kind_name(f->kind));
-        iron_json_number(&j, "step", f->step);
-        iron_json_number(&j, "rank", f->rank);
-        iron_json_number(&j, "first_step", f->first_step);
-        iron_json_number(&j, "first_rank", f->first_rank);
-        iron_json_number(&j, "count", f->count);
-        iron_json_close(&j, '}');
-    }
-    iron_json_close(&j, ']');
-    iron_json_number(&j, "findings_total", found->total);
-    iron_json_open(&j, "totals", '{');
-    for (int k = 0; k < IRON_LEDGER_KINDS; k++)
-        iron_json_number(&j, iron_ledger_kind_name((iron_ledger_kind)k), found->totals[k]);
-    iron_json_close(&j, '}');
-    json_end(&j, '}');
-}
-
-static void warn_missing_ranks(const iron_ledgers_summary *s) {
-    char text[160];
-
-    if (s->missing_ranks == 0)
-        return;
-    snprintf(text, sizeof text,
-             "%" PRIu32 " of the run's ranks have no ledger here, first rank %" PRIu32
-             "; what they saw is not checked",
-             s->missing_ranks, s->first_missing_rank);
-    report_warning("iron", text);
-}
-
 static iron_status check(const ledger_options *o, const iron_ledgers *l,
                          const iron_ledgers_summary *s, iron_error *err) {
     iron_ledger_findings found;
@@ -286,20 +218,38 @@ static iron_status check(const ledger_options *o, const iron_ledgers *l,
     progress_clear(&p);
     if (status != IRON_OK)
         return status;
-    warn_missing_ranks(s);
-    if (o->wants_json)
-        findings_json(s, &found);
-    else if (found.total > 0)
+    if (s->missing_ranks > 0)
+        report_warning("iron",
+                       "%" PRIu32 " of the run's ranks have no ledger here, first rank %" PRIu32
+                       "; what they saw is not checked",
+                       s->missing_ranks, s->first_missing_rank);
+    if (o->wants_json) {
+        iron_json_writer j = json_begin('{');
+
+        summary_json(&j, "iron.ledger-check/1", s);
+        iron_json_open(&j, "findings", '[');
+        for (const iron_ledger_finding *f = found.list; f < found.list + found.count; f++)
+            JSON_PUT(&j, OBJECT(NULL, TEXT("kind", iron_ledger_kind_name(f->kind)),
+                                NUMBER("step", f->step), NUMBER("rank", f->rank),
+                                NUMBER("first_step", f->first_step),
+                                NUMBER("first_rank", f->first_rank), NUMBER("count", f->count)));
+        iron_json_close(&j, ']');
+        iron_json_number(&j, "findings_total", found.total);
+        iron_json_open(&j, "totals", '{');
+        for (int k = 0; k < IRON_LEDGER_KINDS; k++)
+            iron_json_number(&j, iron_ledger_kind_name((iron_ledger_kind)k), found.totals[k]);
+        iron_json_close(&j, '}');
+        json_end(&j, '}');
+    } else if (found.total > 0) {
         status = print_findings(&found, err);
-    else
+    } else {
         printf("OK: %" PRIu64 " steps on %" PRIu64 " ranks, %" PRIu64 " samples, %" PRIu64
                " tokens: nothing repeats, conflicts or is missing\n",
                s->steps, s->ranks, s->samples, s->tokens);
+    }
     if (status == IRON_OK && found.total > 0) {
-        *err = (iron_error){IRON_E_MISMATCH, 0, ""};
-        snprintf(err->text, sizeof err->text, "%" PRIu64 " finding%s", found.total,
-                 found.total == 1 ? "" : "s");
-        status = IRON_E_MISMATCH;
+        usage(err, "%" PRIu64 " finding%s", found.total, found.total == 1 ? "" : "s");
+        status = err->status = IRON_E_MISMATCH;
     }
     iron_ledger_findings_deinit(&found);
     return status;
@@ -307,48 +257,40 @@ static iron_status check(const ledger_options *o, const iron_ledgers *l,
 
 /* Comparing. */
 
-static void diff_json(const iron_ledger_diff *d) {
-    bool is_equal = d->change == IRON_LEDGER_EQUAL;
-    bool has_other = d->change == IRON_LEDGER_REPEATED || d->change == IRON_LEDGER_SKIPPED;
-    iron_json_writer j = json_begin('{');
-
-    iron_json_text(&j, "schema", "iron.ledger-diff/1");
-    iron_json_bool(&j, "equal", is_equal);
-    iron_json_text(&j, "kind", is_equal ? NULL : iron_ledger_change_name(d->change));
-    json_number_or_null(&j, "first_step", !is_equal, d->first_step);
-    json_number_or_null(&j, "rank", !is_equal && d->rank != UINT32_MAX, d->rank);
-    json_number_or_null(&j, "other_step", has_other, d->other_step);
-    iron_json_text(&j, "sentence", d->sentence);
-    iron_json_bool(&j, "same_world", d->has_same_world);
-    iron_json_number(&j, "steps_equal", d->steps);
-    iron_json_number(&j, "steps_a", d->steps_a);
-    iron_json_number(&j, "steps_b", d->steps_b);
-    json_end(&j, '}');
-}
-
 static iron_status diff(const ledger_options *o, const args *a, iron_error *err) {
     iron_ledger_diff d = {.struct_size = sizeof d};
     iron_ledgers *runs[2] = {NULL, NULL};
     iron_status status = IRON_OK;
+    bool differs;
 
     if (a->value_count != 2)
         return usage(err, "iron ledger diff compares two runs: A and B, each a ledger or a folder");
     for (size_t k = 0; status == IRON_OK && k < 2; k++)
         status = iron_ledgers_open((const char *const *)&a->values[k], 1, &runs[k], err);
-    if (status == IRON_OK)
-        status = iron_ledgers_diff(runs[0], runs[1], &d, err);
-    if (status == IRON_OK) {
-        if (o->wants_json)
-            diff_json(&d);
-        else if (d.change == IRON_LEDGER_EQUAL)
-            printf("equal: %s\n", d.sentence);
-        else
-            printf("%s: %s\n", iron_ledger_change_name(d.change), d.sentence);
-        if (d.change != IRON_LEDGER_EQUAL) {
-            err->text[0] = '\0'; /* the line above says it */
-            status = IRON_E_MISMATCH;
-        }
+    if (status != IRON_OK || (status = iron_ledgers_diff(runs[0], runs[1], &d, err)) != IRON_OK)
+        goto done;
+    differs = d.change != IRON_LEDGER_EQUAL;
+    if (o->wants_json) {
+        iron_json_writer j = json_begin('{');
+
+        JSON_PUT(&j, TEXT("schema", "iron.ledger-diff/1"), BOOL("equal", !differs),
+                 TEXT("kind", differs ? iron_ledger_change_name(d.change) : NULL),
+                 NUMBER_IF(differs, "first_step", d.first_step),
+                 NUMBER_IF(differs && d.rank != UINT32_MAX, "rank", d.rank),
+                 NUMBER_IF(d.change == IRON_LEDGER_REPEATED || d.change == IRON_LEDGER_SKIPPED,
+                           "other_step", d.other_step),
+                 TEXT("sentence", d.sentence), BOOL("same_world", d.has_same_world),
+                 NUMBER("steps_equal", d.steps), NUMBER("steps_a", d.steps_a),
+                 NUMBER("steps_b", d.steps_b));
+        json_end(&j, '}');
+    } else {
+        printf("%s: %s\n", iron_ledger_change_name(d.change), d.sentence);
     }
+    if (differs) {
+        err->text[0] = '\0'; /* the line above says it */
+        status = IRON_E_MISMATCH;
+    }
+done:
     iron_ledgers_close(runs[0]);
     iron_ledgers_close(runs[1]);
     return status;
@@ -494,10 +436,7 @@ static bool next_unseen(const traced *t, uint64_t at, uint64_t *first, uint64_t 
 
 static void put_escaped(FILE *f, const char *text) {
     for (; *text; text++)
-        if (strchr("<>&\"", *text))
-            fprintf(f, "&#%d;", *text);
-        else
-            fprintf(f, "%c", *text);
+        fprintf(f, strchr("<>&\"", *text) ? "&#%d;" : "%c", *text);
 }
 
 /* A file of its own: it loads nothing. */
@@ -576,32 +515,29 @@ static void trace_json(const traced *t) {
     uint64_t first = 0, end = 0;
 
     iron_bag_cut_format(&s->cut, cut);
-    iron_json_text(&j, "schema", "iron.ledger-trace/1");
-    iron_json_text(&j, "cut", cut);
-    iron_json_number(&j, "dataset_samples", s->dataset_samples);
-    iron_json_number(&j, "dataset_tokens", s->dataset_tokens);
-    iron_json_number(&j, "dataset_copies", s->copies);
-    iron_json_number(&j, "samples", s->samples);
-    iron_json_number(&j, "unknown", s->unknown);
-    json_number_or_null(&j, "first_unknown_step", s->unknown > 0, s->first_unknown_step);
-    json_number_or_null(&j, "first_unknown_rank", s->unknown > 0, s->first_unknown_rank);
+    JSON_PUT(&j, TEXT("schema", "iron.ledger-trace/1"), TEXT("cut", cut),
+             NUMBER("dataset_samples", s->dataset_samples),
+             NUMBER("dataset_tokens", s->dataset_tokens), NUMBER("dataset_copies", s->copies),
+             NUMBER("samples", s->samples), NUMBER("unknown", s->unknown),
+             NUMBER_IF(s->unknown > 0, "first_unknown_step", s->first_unknown_step),
+             NUMBER_IF(s->unknown > 0, "first_unknown_rank", s->first_unknown_rank));
     iron_json_open(&j, "seen", '['); /* samples seen 0, 1, 2, ... times */
     for (unsigned k = 0; k < IRON_LEDGER_SEEN; k++)
         iron_json_number(&j, NULL, s->seen[k]);
     iron_json_close(&j, ']');
     iron_json_open(&j, "never", '['); /* the first ranges */
-    for (unsigned k = 0; k < RANGES_MAX && next_unseen(t, end, &first, &end); k++) {
-        iron_json_open(&j, NULL, '{');
-        iron_json_number(&j, "first", first);
-        iron_json_number(&j, "count", end - first);
-        iron_json_close(&j, '}');
-    }
+    for (unsigned k = 0; k < RANGES_MAX && next_unseen(t, end, &first, &end); k++)
+        JSON_PUT(&j, OBJECT(NULL, NUMBER("first", first), NUMBER("count", end - first)));
     iron_json_close(&j, ']');
     json_end(&j, '}');
 }
 
 static iron_status trace(ledger_options *o, const iron_ledgers *l, iron_error *err) {
     traced t = {.ledgers = l, .sums = {.struct_size = sizeof t.sums}, .in = o->in.texts[0]};
+    const struct {
+        const char *path;
+        void (*write)(FILE *, const traced *);
+    } reports[] = {{o->csv, write_csv}, {o->svg, write_svg}, {o->html, write_html}};
     iron_ledger_trace_options options;
     iron_source *source = NULL;
     progress p = progress_start(1);
@@ -618,23 +554,18 @@ static iron_status trace(ledger_options *o, const iron_ledgers *l, iron_error *e
     options.progress = progress_update;
     options.context = &p;
     status = reading_open(&o->reading, o->in.texts, o->in.count, &source, err);
-    if (status == IRON_OK)
+    if (status == IRON_OK) {
         p.unit_bytes = iron_dtype_bytes(iron_source_dtype(source));
-    if (status == IRON_OK)
         status = iron_ledgers_trace(l, source, &options, &t.trace, err);
+    }
     progress_clear(&p);
     if (status == IRON_OK)
         status = iron_ledger_trace_summarize(t.trace, &t.sums, err);
-    if (status == IRON_OK && o->csv)
-        status = write_report(o->csv, write_csv, &t, err);
-    if (status == IRON_OK && o->svg)
-        status = write_report(o->svg, write_svg, &t, err);
-    if (status == IRON_OK && o->html)
-        status = write_report(o->html, write_html, &t, err);
-    if (status == IRON_OK && o->wants_json)
-        trace_json(&t);
-    else if (status == IRON_OK)
-        print_trace(&t);
+    for (size_t k = 0; status == IRON_OK && k < COUNT(reports); k++)
+        if (reports[k].path)
+            status = write_report(reports[k].path, reports[k].write, &t, err);
+    if (status == IRON_OK)
+        (o->wants_json ? trace_json : print_trace)(&t);
     iron_ledger_trace_destroy(t.trace);
     iron_source_close(source);
     return status;

@@ -67,14 +67,13 @@ typedef struct shard {
     char *path;
     bool is_named; /* by the user, not found in a directory */
     bool is_pipe;  /* or a device: it would be consumed, and might never end */
-    bool is_read;  /* to its end; otherwise `problem` says why not */
+    bool is_read;  /* to its end; otherwise `error` says why not */
     bool has_index, begins_with_eos;
     uint64_t bytes;
     iron_dtype dtype;
     char format[16];
-    char *problem;            /* the message, or NULL */
+    iron_error error;
     const char *problem_kind; /* NULL: the file could not be checked */
-    iron_status status;
     iron_digest_result digest;
     uint32_t last; /* token */
     uint64_t empty_documents, first_empty;
@@ -100,8 +99,7 @@ add_finding(finding_list *list, const char *kind, const char *file, uint64_t pos
     va_end(arguments);
     for (char *at = f.text; at && *at; at++) /* a file name may have line breaks */
         *at = iscntrl((unsigned char)*at) ? '?' : *at;
-    if (list->count == list->capacity)
-        list->items = list_grow(list->items, &list->capacity, sizeof *list->items);
+    list->items = list_grow(list->items, list->count, &list->capacity, sizeof *list->items);
     if (!f.file || !f.text || list->count == list->capacity) {
         free(f.file);
         free(f.text);
@@ -123,8 +121,7 @@ static iron_status add_shard(shard_list *list, char *path, bool is_named, iron_e
     struct stat info;
     bool is_there = path && stat(path, &info) == 0;
 
-    if (path && list->count == list->capacity)
-        list->items = list_grow(list->items, &list->capacity, sizeof *list->items);
+    list->items = list_grow(list->items, list->count, &list->capacity, sizeof *list->items);
     if (!path || list->count == list->capacity) {
         free(path);
         return no_memory(err);
@@ -156,32 +153,20 @@ static char *path_beside(const char *path, size_t cut, const char *suffix) {
     return asprintf(&beside, "%.*s%s", (int)(strlen(path) - cut), path, suffix) < 0 ? NULL : beside;
 }
 
-/* P.bin if the user names a Megatron dataset by its prefix P or by its index P.idx, else NULL. */
-static char *megatron_path(const char *path) {
-    struct stat info;
-    char *bin = NULL;
-
-    if (ends_with(path, ".idx"))
-        bin = path_beside(path, 4, ".bin");
-    else if (stat(path, &info) != 0)
-        bin = path_beside(path, 0, ".bin");
-    if (is_file(bin))
-        return bin;
-    free(bin);
-    return NULL;
-}
-
-/* Adds the files of an argument: those of a directory in natural order. */
+/* Adds the files of an argument: those of a directory in natural order; P.bin if it is the prefix P
+ * of a Megatron dataset or its index P.idx. */
 static iron_status add_argument(shard_list *list, const reading *r, const char *argument,
                                 iron_error *err) {
-    char *bin = megatron_path(argument);
     iron_input_files *files = NULL;
     struct stat info;
-    bool is_named = stat(argument, &info) != 0 || !S_ISDIR(info.st_mode);
+    bool is_there = stat(argument, &info) == 0, is_named = !is_there || !S_ISDIR(info.st_mode);
+    bool is_index = ends_with(argument, ".idx");
+    char *bin = is_index || !is_there ? path_beside(argument, is_index ? 4 : 0, ".bin") : NULL;
     iron_status status;
 
-    if (bin)
+    if (is_file(bin))
         return add_shard(list, bin, true, err);
+    free(bin);
     status = reading_list(r, argument, &files, err);
     for (size_t k = 0; status == IRON_OK && k < iron_input_files_count(files); k++)
         status = add_shard(list, strdup(iron_input_files_at(files, k)), is_named, err);
@@ -227,33 +212,23 @@ static uint32_t token_at(iron_dtype dtype, const void *tokens, size_t k) {
                 pairs += (uint64_t)((t[k - 1] == wanted) & (t[k] == wanted));                      \
     } while (0)
 
-static uint64_t count_pairs(iron_dtype dtype, const void *tokens, size_t count, uint32_t eos) {
-    uint64_t pairs = 0;
-
-    switch (iron_dtype_bytes(dtype)) {
-    case 1:
-        COUNT_PAIRS(uint8_t);
-        break;
-    case 2:
-        COUNT_PAIRS(uint16_t);
-        break;
-    case 4:
-        COUNT_PAIRS(uint32_t);
-        break;
-    default:
-        COUNT_PAIRS(uint64_t);
-        break;
-    }
-    return pairs;
-}
-
 /* Counts empty documents in a file without an index: an EOS directly after an EOS. s->last is the
  * token before these. */
 static void find_pairs(shard *s, const void *tokens, uint64_t position, size_t count,
                        uint32_t eos) {
     uint32_t before = s->last;
     bool crosses = position > 0 && before == eos && token_at(s->dtype, tokens, 0) == eos;
-    uint64_t pairs = count_pairs(s->dtype, tokens, count, eos) + crosses;
+    uint64_t pairs = crosses;
+    size_t width = iron_dtype_bytes(s->dtype);
+
+    if (width == 1)
+        COUNT_PAIRS(uint8_t);
+    else if (width == 2)
+        COUNT_PAIRS(uint16_t);
+    else if (width == 4)
+        COUNT_PAIRS(uint32_t);
+    else
+        COUNT_PAIRS(uint64_t);
 
     if (pairs > 0 && s->empty_documents == 0) {
         size_t k = crosses ? 0 : 1;
@@ -298,20 +273,22 @@ static iron_status check_documents(const lint_options *o, shard *s, document_che
     }
 }
 
-/* Reads a file to its end. A failure with *is_value set is a token that cannot be one. */
+/* An error with this number is about a value that is no token; of columns, the readers say so. */
+#define BAD_VALUE EDOM
+
+/* Reads a file to its end. */
 static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iron_digest *digest,
-                               document_check *d, void *buffer, bool *is_value, iron_error *err) {
+                               document_check *d, void *buffer, iron_error *err) {
     const lint_options *o = run->options;
     size_t width = iron_dtype_bytes(s->dtype), count;
     uint64_t position = 0;
     iron_status status;
 
-    *is_value = false;
     while ((status = iron_source_read(source, buffer, PIECE_BYTES / width, &count, err)) ==
                IRON_OK &&
            count > 0) {
         status = iron_digest_update(digest, position, s->dtype, buffer, count, err);
-        *is_value = status == IRON_E_FORMAT;
+        err->native = status == IRON_E_FORMAT ? BAD_VALUE : err->native;
         IRON_TRY(status);
         if (d->list)
             IRON_TRY(check_documents(o, s, d, buffer, position, count, err));
@@ -326,36 +303,33 @@ static iron_status read_tokens(lint_run *run, shard *s, iron_source *source, iro
         progress_update(&run->bar, run->bytes_done, run->bytes);
         pthread_mutex_unlock(&run->mutex);
     }
-    if (status == IRON_OK && d->list) /* an empty file may have empty documents */
-        status = check_documents(o, s, d, buffer, position, 0, err);
-    s->digest = (iron_digest_result){.struct_size = sizeof s->digest};
-    return status == IRON_OK ? iron_digest_final(digest, &s->digest, err) : status;
+    IRON_TRY(status);
+    if (d->list) /* an empty file may have empty documents */
+        IRON_TRY(check_documents(o, s, d, buffer, position, 0, err));
+    s->digest.struct_size = sizeof s->digest;
+    return iron_digest_final(digest, &s->digest, err);
 }
 
 static iron_status read_shard(lint_run *run, shard *s, iron_source *source, void *buffer,
-                              bool *is_value, iron_error *err) {
+                              iron_error *err) {
     iron_digest_options options = {.struct_size = sizeof options,
                                    .threads = run->digest_threads,
                                    .vocab = run->options->has_vocab ? run->options->vocab
                                                                     : UINT64_C(1) << 32};
-    document_check *documents = calloc(1, sizeof *documents);
+    document_check documents = {0};
     iron_digest digest = {0};
     iron_status status;
 
-    if (!documents)
-        return no_memory(err);
-    *is_value = false;
     s->dtype = iron_source_dtype(source);
     snprintf(s->format, sizeof s->format, "%s", iron_source_file_format(source, 0));
-    status = iron_documents_open(source, 0, &documents->list, err);
-    s->has_index = documents->list != NULL;
+    status = iron_documents_open(source, 0, &documents.list, err);
+    s->has_index = documents.list != NULL;
     if (status == IRON_OK)
         status = iron_digest_init(&digest, &options, err);
     if (status == IRON_OK)
-        status = read_tokens(run, s, source, &digest, documents, buffer, is_value, err);
+        status = read_tokens(run, s, source, &digest, &documents, buffer, err);
     iron_digest_deinit(&digest);
-    iron_documents_close(documents->list);
-    free(documents);
+    iron_documents_close(documents.list);
     return status;
 }
 
@@ -369,17 +343,10 @@ static const char *without_name(const char *message, const char *path) {
     return message + strspn(message, ": ");
 }
 
-static const char *damage_kind(const char *format) {
-    return strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0 ? "index" : "header";
-}
-
-/* Whether an error is about a value that is no token; of columns, the readers say so. */
-static bool is_bad_value(const iron_error *why) { return why->native == EDOM; }
-
-/* What a file that its format's reader refused suffers from. */
-static const char *refusal_kind(const lint_options *o, const shard *s) {
+/* What a file suffers from whose format's reader refused it, or its index while it was read. */
+static const char *damage_kind(const lint_options *o, const shard *s) {
     iron_sniff_report report = {.struct_size = sizeof report};
-    const char *format = o->reading.format;
+    const char *format = s->format[0] ? s->format : o->reading.format;
 
     if (!format || strcmp(format, "auto") == 0) {
         /* it tells the format also of damaged files */
@@ -387,13 +354,9 @@ static const char *refusal_kind(const lint_options *o, const shard *s) {
         iron_sniff_report_deinit(&report);
         format = report.format;
     }
-    return strcmp(format, "raw") == 0 ? "size" : damage_kind(format);
-}
-
-static void set_problem(shard *s, const char *kind, iron_status status, const iron_error *why) {
-    s->problem_kind = kind;
-    s->status = status;
-    s->problem = strdup(kind ? without_name(why->text, s->path) : why->text);
+    return strcmp(format, "raw") == 0 && !s->format[0]                    ? "size"
+           : strcmp(format, "megatron") == 0 || strcmp(format, "ds") == 0 ? "index"
+                                                                          : "header";
 }
 
 /* A table in a compressed file must be seekable: else its rows are known too late. */
@@ -429,7 +392,6 @@ static void *work(void *context) {
         iron_error err = {IRON_OK, 0, ""};
         iron_source *source = NULL;
         iron_status status;
-        bool is_value = false;
         shard *s;
 
         pthread_mutex_lock(&run->mutex);
@@ -445,20 +407,14 @@ static void *work(void *context) {
         pthread_mutex_unlock(&run->mutex);
         if (!s)
             break;
-        if (status == IRON_E_FORMAT) {
-            set_problem(s, is_bad_value(&err) ? "ids" : refusal_kind(run->options, s), status,
-                        &err);
-            continue;
-        }
         if (status == IRON_OK)
-            status = read_shard(run, s, source, buffer, &is_value, &err);
-        iron_source_close(source);
+            status = read_shard(run, s, source, buffer, &err);
         s->is_read = status == IRON_OK;
+        s->error = err;
+        s->error.status = status;
         if (status == IRON_E_FORMAT)
-            set_problem(s, is_value || is_bad_value(&err) ? "ids" : damage_kind(s->format), status,
-                        &err);
-        else if (status != IRON_OK)
-            set_problem(s, NULL, status, &err);
+            s->problem_kind = err.native == BAD_VALUE ? "ids" : damage_kind(run->options, s);
+        iron_source_close(source);
     }
     free(buffer);
     return NULL;
@@ -470,15 +426,13 @@ static void read_all(lint_run *run) {
     iron_cpu_info cpu = {.struct_size = sizeof cpu};
     uint32_t wanted = run->options->reading.threads, started = 0, workers;
 
+    if (run->shards.count == 0)
+        return;
     if (wanted == 0)
         wanted = iron_cpu_describe(&cpu, NULL) == IRON_OK && cpu.threads > 0 ? cpu.threads : 1;
-    workers = wanted;
+    workers = wanted < WORKERS_MAX ? wanted : WORKERS_MAX;
     if (workers > run->shards.count)
         workers = (uint32_t)run->shards.count;
-    if (workers > WORKERS_MAX)
-        workers = WORKERS_MAX;
-    if (workers == 0)
-        return;
     run->digest_threads = wanted / workers;
     for (size_t k = 0; k < run->shards.count; k++)
         run->bytes += run->shards.items[k].bytes;
@@ -499,32 +453,12 @@ static const char *plural(uint64_t count, const char *one, const char *many) {
     return count == 1 ? one : many;
 }
 
-static void report_eos(const lint_options *o, const shard *s, finding_list *found) {
-    if (s->empty_documents > 0)
-        add_finding(found, "empty-document", s->path, s->first_empty, s->empty_documents,
-                    "%" PRIu64 " empty %s; the first is at position %" PRIu64, s->empty_documents,
-                    plural(s->empty_documents, "document", "documents"), s->first_empty);
-    if (!o->has_eos || s->digest.tokens == 0)
-        return;
-    if (s->open_documents > 0)
-        add_finding(found, "no-eos", s->path, s->first_open, s->open_documents,
-                    "%" PRIu64 " of %" PRIu64 " documents %s not end with token %" PRIu32
-                    " (--eos); the first of them ends at position %" PRIu64,
-                    s->open_documents, s->documents, plural(s->open_documents, "does", "do"),
-                    o->eos, s->first_open);
-    /* llm.c and others put the token before each document instead */
-    if (!s->has_index && s->last != o->eos && !s->begins_with_eos)
-        add_finding(found, "no-eos", s->path, s->digest.tokens - 1, 1,
-                    "ends with token %" PRIu32 ", not with %" PRIu32 " (--eos); is it cut?",
-                    s->last, o->eos);
-}
-
 static void report_shard(const lint_options *o, const shard *s, finding_list *found) {
     const iron_digest_result *r = &s->digest;
 
     if (s->problem_kind)
         add_finding(found, s->problem_kind, s->path, NO_PLACE, "%s",
-                    s->problem ? s->problem : "out of memory");
+                    without_name(s->error.text, s->path));
     if (!s->is_read)
         return;
     if (r->tokens == 0)
@@ -536,7 +470,21 @@ static void report_shard(const lint_options *o, const shard *s, finding_list *fo
                     "; the first is %" PRIu32 " at position %" PRIu64,
                     r->out_of_vocab, r->tokens, plural(r->out_of_vocab, "is", "are"), o->vocab,
                     r->first_out_value, r->first_out_position);
-    report_eos(o, s, found);
+    if (s->empty_documents > 0)
+        add_finding(found, "empty-document", s->path, s->first_empty, s->empty_documents,
+                    "%" PRIu64 " empty %s; the first is at position %" PRIu64, s->empty_documents,
+                    plural(s->empty_documents, "document", "documents"), s->first_empty);
+    if (s->open_documents > 0)
+        add_finding(found, "no-eos", s->path, s->first_open, s->open_documents,
+                    "%" PRIu64 " of %" PRIu64 " documents %s not end with token %" PRIu32
+                    " (--eos); the first of them ends at position %" PRIu64,
+                    s->open_documents, s->documents, plural(s->open_documents, "does", "do"),
+                    o->eos, s->first_open);
+    /* llm.c and others put the token before each document instead */
+    if (o->has_eos && r->tokens > 0 && !s->has_index && s->last != o->eos && !s->begins_with_eos)
+        add_finding(found, "no-eos", s->path, r->tokens - 1, 1,
+                    "ends with token %" PRIu32 ", not with %" PRIu32 " (--eos); is it cut?",
+                    s->last, o->eos);
 }
 
 /* Sidecars: a file without its index, and an index without its file. */
@@ -577,7 +525,7 @@ static bool report_no_index(const lint_options *o, const shard_list *list, const
                             finding_list *found) {
     bool is_forced = o->reading.format && strcmp(o->reading.format, "auto") != 0;
     char *index = ends_with(s->path, ".bin") ? path_beside(s->path, 4, ".idx") : NULL;
-    bool is_raw = s->is_read ? strcmp(s->format, "raw") == 0 : s->status == IRON_E_ARG;
+    bool is_raw = s->is_read ? strcmp(s->format, "raw") == 0 : s->error.status == IRON_E_ARG;
     bool has_index = is_file(index), is_reported = true;
 
     is_raw = is_raw && !is_forced;
@@ -610,39 +558,30 @@ static bool is_same_kind(const shard *a, const shard *b) {
     return a->dtype == b->dtype && strcmp(a->format, b->format) == 0;
 }
 
-/* The first file of the most frequent kind; of two equally frequent ones, of the first. */
-static const shard *usual_kind(const shard *const *files, size_t count, size_t *usual) {
-    const shard *kinds[KINDS_MAX];
-    size_t counts[KINDS_MAX] = {0}, kind_count = 0, best = 0;
-
-    for (size_t k = 0; k < count; k++) {
-        size_t kind = 0;
-
-        while (kind < kind_count && !is_same_kind(kinds[kind], files[k]))
-            kind++;
-        if (kind == KINDS_MAX)
-            continue;
-        if (kind == kind_count)
-            kinds[kind_count++] = files[k];
-        counts[kind]++;
-    }
-    for (size_t k = 1; k < kind_count; k++)
-        best = counts[k] > counts[best] ? k : best;
-    *usual = counts[best];
-    return kind_count ? kinds[best] : NULL;
-}
-
 static iron_status compare_shards(const shard_list *list, finding_list *found, iron_error *err) {
     const shard **files = calloc(list->count + 1, sizeof(void *));
-    size_t count = 0, usual;
-    const shard *like;
+    const shard *kinds[KINDS_MAX] = {0},
+                *like; /* the first file of each kind, of the most frequent */
+    size_t counts[KINDS_MAX] = {0}, kind_count = 0, usual = 0, count = 0;
 
     if (!files)
         return no_memory(err);
     for (size_t k = 0; k < list->count; k++)
         if (list->items[k].is_read && list->items[k].digest.tokens > 0)
             files[count++] = &list->items[k];
-    like = usual_kind(files, count, &usual);
+    for (size_t k = 0; k < count; k++) {
+        size_t kind = 0;
+
+        while (kind < kind_count && !is_same_kind(kinds[kind], files[k]))
+            kind++;
+        if (kind == kind_count)
+            kinds[kind_count++] = files[k];
+        counts[kind]++;
+    }
+    for (size_t k = 1; k < kind_count; k++)
+        usual = counts[k] > counts[usual] ? k : usual;
+    like = kinds[usual];
+    usual = counts[usual];
     for (size_t k = 0; k < count; k++)
         if (!is_same_kind(files[k], like))
             add_finding(found, "mixed", files[k]->path, NO_PLACE,
@@ -671,7 +610,8 @@ static iron_status compare_shards(const shard_list *list, finding_list *found, i
 #define NUMBER_LIMIT UINT64_C(1000000000000000000)
 
 typedef struct name_number {
-    size_t at, digits; /* in the path */
+    const char *at; /* in the path */
+    size_t digits;
     uint64_t value;
 } name_number;
 
@@ -682,35 +622,15 @@ typedef struct numbered_name {
     name_number numbers[NUMBERS_MAX];
 } numbered_name;
 
-/* A run of names of one group. */
+/* A run of names of one group. The shard's number is moved behind the others. */
 typedef struct name_group {
     numbered_name *names;
     size_t count;
-    size_t part;  /* which number is the shard's */
-    size_t total; /* which one is the number of shards, as in -of-00010 */
+    size_t total; /* which number is that of shards, as in -of-00010 */
     bool has_total;
 } name_group;
 
 static size_t digits_at(const char *text) { return strspn(text, "0123456789"); }
-
-static numbered_name parse_name(const shard *file) {
-    const char *slash = strrchr(file->path, '/');
-    numbered_name n = {.file = file, .base = slash ? slash + 1 : file->path};
-
-    for (const char *at = n.base; *at;) {
-        size_t digits = digits_at(at);
-        name_number *number = n.count < NUMBERS_MAX ? &n.numbers[n.count] : NULL;
-
-        if (digits > 0 && number) {
-            *number = (name_number){.at = (size_t)(at - file->path), .digits = digits};
-            for (size_t k = 0; k < digits && number->value < NUMBER_LIMIT; k++)
-                number->value = 10 * number->value + (uint64_t)(at[k] - '0');
-            n.count++;
-        }
-        at += digits > 0 ? digits : 1;
-    }
-    return n;
-}
 
 /* Compares directories, then names without their numbers. */
 static int compare_patterns(const numbered_name *a, const numbered_name *b) {
@@ -732,79 +652,50 @@ static int compare_patterns(const numbered_name *a, const numbered_name *b) {
     return (unsigned char)*x - (unsigned char)*y;
 }
 
-static int compare_values(const numbered_name *a, const numbered_name *b, size_t k) {
-    uint64_t x = a->numbers[k].value, y = b->numbers[k].value;
+static int compare_numbers(const numbered_name *a, const numbered_name *b, size_t count) {
+    int order = 0;
 
-    return (x > y) - (x < y);
+    for (size_t k = 0; order == 0 && k < count; k++)
+        order = (a->numbers[k].value > b->numbers[k].value) -
+                (a->numbers[k].value < b->numbers[k].value);
+    return order;
 }
 
 static int by_pattern_and_numbers(const void *left, const void *right) {
     const numbered_name *a = left, *b = right;
     int order = compare_patterns(a, b);
 
-    for (size_t k = 0; order == 0 && k < a->count; k++)
-        order = compare_values(a, b, k);
-    return order ? order : strcmp(a->base, b->base);
-}
-
-/* By all numbers but the shard's: names of one series are equal. */
-static int compare_series(const name_group *g, const numbered_name *a, const numbered_name *b) {
-    int order = 0;
-
-    for (size_t k = 0; order == 0 && k < a->count; k++)
-        if (k != g->part)
-            order = compare_values(a, b, k);
-    return order;
-}
-
-static int by_part(const void *left, const void *right, void *context) {
-    const numbered_name *a = left, *b = right;
-    const name_group *g = context;
-    int order = compare_series(g, a, b);
-
-    if (order == 0)
-        order = compare_values(a, b, g->part);
+    order = order ? order : compare_numbers(a, b, a->count);
     return order ? order : strcmp(a->base, b->base);
 }
 
 /* Whether number k is a total: "3-of-10", "3_of_10". */
 static bool is_total(const numbered_name *n, size_t k) {
-    const name_number *before, *number = &n->numbers[k];
-    const char *between;
+    const char *between = n->numbers[k - 1].at + n->numbers[k - 1].digits;
 
-    if (k == 0)
-        return false;
-    before = &n->numbers[k - 1];
-    between = n->file->path + before->at + before->digits;
-    return number->at - before->at - before->digits == 4 && strchr("-_.", between[0]) &&
+    return n->numbers[k].at - between == 4 && strchr("-_.", between[0]) &&
            tolower((unsigned char)between[1]) == 'o' && tolower((unsigned char)between[2]) == 'f' &&
            strchr("-_.", between[3]);
 }
 
-static uint64_t part_of(const name_group *g, const numbered_name *n) {
-    return n->numbers[g->part].value;
-}
+static const name_number *part_of(const numbered_name *n) { return &n->numbers[n->count - 1]; }
 
 static bool is_padded(const name_group *g) {
-    for (size_t k = 0; k < g->count; k++) {
-        const name_number *number = &g->names[k].numbers[g->part];
-
-        if (number->digits > 1 && g->names[k].file->path[number->at] == '0')
+    for (size_t k = 0; k < g->count; k++)
+        if (part_of(&g->names[k])->digits > 1 && part_of(&g->names[k])->at[0] == '0')
             return true;
-    }
     return false;
 }
 
 /* The path of another shard of the series, with the digits that `like` has; the caller frees it. */
 static char *name_of_part(const name_group *g, const numbered_name *like, uint64_t value,
                           bool is_full) {
-    const name_number *number = &like->numbers[g->part];
-    const char *path = like->file->path, *start = is_full ? path : like->base;
+    const name_number *number = part_of(like);
+    const char *start = is_full ? like->file->path : like->base;
     char *name = NULL;
 
-    if (asprintf(&name, "%.*s%0*" PRIu64 "%s", (int)(number->at - (size_t)(start - path)), start,
-                 is_padded(g) ? (int)number->digits : 1, value,
-                 path + number->at + number->digits) < 0)
+    if (asprintf(&name, "%.*s%0*" PRIu64 "%s", (int)(number->at - start), start,
+                 is_padded(g) ? (int)number->digits : 1, value, number->at + number->digits) < 0)
         return NULL;
     return name;
 }
@@ -873,27 +764,25 @@ static void report_sizes(const name_group *g, finding_list *found) {
 /* One series of shards, sorted by number. */
 static void check_series(const name_group *g, finding_list *found) {
     const numbered_name *first = &g->names[0], *last = &g->names[g->count - 1];
-    uint64_t low = part_of(g, first), high = part_of(g, last), missing = 0, begin, end;
+    uint64_t low = part_of(first)->value, high = part_of(last)->value, missing = 0;
+    uint64_t begin = low, end = high;
+    uint64_t total = g->has_total ? first->numbers[g->total].value : 0;
 
     if (high >= NUMBER_LIMIT || (g->count == 1 && (first->file->is_named || !g->has_total)))
         return;
     for (size_t k = 1; k < g->count; k++) {
         const numbered_name *n = &g->names[k];
+        uint64_t step = part_of(n)->value - part_of(n - 1)->value;
 
-        if (part_of(g, n) == part_of(g, n - 1))
+        if (step == 0)
             add_finding(found, "order", n->file->path, NO_PLACE, "has the same number as %.*s",
                         NAME_CHARS, (n - 1)->base);
         else
-            missing += part_of(g, n) - part_of(g, n - 1) - 1;
+            missing += step - 1;
     }
-    begin = low;
-    end = high;
-    if (g->has_total && first->numbers[g->total].value > 0) { /* counted from 0 or from 1 */
-        uint64_t total = first->numbers[g->total].value;
-        bool is_from_1 = low > 0 && high == total;
-
-        begin = is_from_1;
-        end = is_from_1 ? total : total - 1;
+    if (total > 0) { /* counted from 0 or from 1 */
+        begin = low > 0 && high == total;
+        end = begin ? total : total - 1;
     }
     /* numbers without leading zeros may be dates or steps: then most are missing */
     if (!g->has_total && !is_padded(g) && missing > g->count)
@@ -901,44 +790,46 @@ static void check_series(const name_group *g, finding_list *found) {
     if (low > begin)
         report_missing(g, first, NULL, begin, low - 1 < end ? low - 1 : end, found);
     for (size_t k = 1; k < g->count; k++) {
-        uint64_t before = part_of(g, &g->names[k - 1]), number = part_of(g, &g->names[k]);
+        const numbered_name *n = &g->names[k];
+        uint64_t before = part_of(n - 1)->value, number = part_of(n)->value;
 
         if (number > before + 1 && before < end)
-            report_missing(g, &g->names[k], &g->names[k - 1], before + 1,
-                           number - 1 < end ? number - 1 : end, found);
+            report_missing(g, n, n - 1, before + 1, number - 1 < end ? number - 1 : end, found);
     }
     if (high < end)
         report_missing(g, last, NULL, high + 1, end, found);
     for (size_t k = 0; k < g->count; k++)
-        if (part_of(g, &g->names[k]) > end)
+        if (part_of(&g->names[k])->value > end)
             add_finding(found, "order", g->names[k].file->path, NO_PLACE,
-                        "its number is not among the %" PRIu64 " that its name announces",
-                        first->numbers[g->total].value);
+                        "its number is not among the %" PRIu64 " that its name announces", total);
     report_sizes(g, found);
 }
 
 /* Files whose names differ only in numbers, sorted by these. */
 static void check_group(name_group *g, finding_list *found) {
     const numbered_name *first = &g->names[0];
+    size_t part = first->count - 1;
 
     for (size_t k = 1; k < first->count; k++)
         if (is_total(first, k)) {
             g->has_total = true;
-            g->total = k;
+            part = g->total = k - 1; /* once the part is behind it */
         }
-    g->part = first->count - 1;
-    if (g->has_total)
-        g->part = g->total - 1;
-    else
-        while (g->part > 0 && g->count > 1) { /* the last number that is not always the same */
-            bool varies = false;
+    /* else the last number that is not always the same */
+    for (; !g->has_total && part > 0 && g->count > 1; part--) {
+        size_t same = 1;
 
-            for (size_t k = 1; k < g->count && !varies; k++)
-                varies = compare_values(first, &g->names[k], g->part) != 0;
-            if (varies)
-                break;
-            g->part--;
-        }
+        while (same < g->count && g->names[same].numbers[part].value == first->numbers[part].value)
+            same++;
+        if (same < g->count)
+            break;
+    }
+    for (numbered_name *n = g->names; n < g->names + g->count; n++) {
+        name_number number = n->numbers[part];
+
+        memmove(&n->numbers[part], &n->numbers[part + 1], (n->count - part - 1) * sizeof number);
+        n->numbers[n->count - 1] = number;
+    }
     for (size_t k = 1; k < g->count; k++)
         if (strcmp(g->names[k - 1].base, g->names[k].base) > 0) {
             add_finding(found, "order", g->names[k].file->path, NO_PLACE,
@@ -949,19 +840,20 @@ static void check_group(name_group *g, finding_list *found) {
             break;
         }
     for (size_t k = 1; g->has_total && k < g->count; k++)
-        if (compare_values(first, &g->names[k], g->total) != 0) {
+        if (g->names[k].numbers[g->total].value != first->numbers[g->total].value) {
             add_finding(found, "mixed", g->names[k].file->path, NO_PLACE,
                         "its name announces %" PRIu64 " files, that of %.*s %" PRIu64,
                         g->names[k].numbers[g->total].value, NAME_CHARS, first->base,
                         first->numbers[g->total].value);
             break;
         }
-    qsort_r(g->names, g->count, sizeof *g->names, by_part, g);
+    qsort(g->names, g->count, sizeof *g->names, by_pattern_and_numbers);
     for (size_t begin = 0, end; begin < g->count; begin = end) {
         name_group series = *g;
 
         end = begin + 1;
-        while (end < g->count && compare_series(g, &g->names[begin], &g->names[end]) == 0)
+        while (end < g->count &&
+               compare_numbers(&g->names[begin], &g->names[end], first->count - 1) == 0)
             end++;
         series.names = g->names + begin;
         series.count = end - begin;
@@ -976,8 +868,16 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
     if (!names)
         return no_memory(err);
     for (size_t k = 0; k < list->count; k++) {
-        numbered_name n = parse_name(&list->items[k]);
+        const char *path = list->items[k].path, *slash = strrchr(path, '/');
+        numbered_name n = {.file = &list->items[k], .base = slash ? slash + 1 : path};
 
+        for (const char *at = n.base; *at;) {
+            size_t digits = digits_at(at);
+
+            if (digits > 0 && n.count < NUMBERS_MAX)
+                n.numbers[n.count++] = (name_number){at, digits, strtoull(at, NULL, 10)};
+            at += digits > 0 ? digits : 1;
+        }
         if (n.count > 0 && n.count < NUMBERS_MAX)
             names[count++] = n;
     }
@@ -995,61 +895,14 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
     return IRON_OK;
 }
 
-/* Output. */
+static iron_status run(void *options, args *a, iron_error *err) {
+    lint_options *o = options;
+    lint_run r = {.options = o};
+    finding_list found = {0};
+    uint64_t tokens = 0;
+    iron_status status = IRON_OK, unread = IRON_OK;
+    iron_json_writer j;
 
-static void print_json(const finding_list *found, size_t files, uint64_t tokens) {
-    iron_json_writer j = json_begin('{');
-
-    iron_json_text(&j, "schema", "iron.lint/1");
-    iron_json_number(&j, "files", files);
-    iron_json_number(&j, "tokens", tokens);
-    iron_json_open(&j, "findings", '[');
-    for (size_t k = 0; k < found->count; k++) {
-        const finding *f = &found->items[k];
-
-        iron_json_open(&j, NULL, '{');
-        iron_json_text(&j, "kind", f->kind);
-        iron_json_text(&j, "file", f->file);
-        json_number_or_null(&j, "position", f->position != IRON_COUNT_UNKNOWN, f->position);
-        json_number_or_null(&j, "count", f->count != IRON_COUNT_UNKNOWN, f->count);
-        iron_json_text(&j, "text", f->text);
-        iron_json_close(&j, '}');
-    }
-    iron_json_close(&j, ']');
-    json_end(&j, '}');
-}
-
-/* Collects all findings. A file that cannot be read is reported on standard error, and the result
- * is then its status; wrong options (IRON_E_ARG) end the command. */
-static iron_status conclude(lint_run *run, finding_list *found, iron_error *err) {
-    shard_list *list = &run->shards;
-    iron_status unread = IRON_OK, status;
-
-    for (size_t k = 0; k < list->count; k++) {
-        shard *s = &list->items[k];
-
-        if (report_orphan(s, found))
-            continue;
-        report_shard(run->options, s, found);
-        if (report_no_index(run->options, list, s, found) || s->is_read || s->problem_kind)
-            continue;
-        *err = (iron_error){.status = s->status};
-        snprintf(err->text, sizeof err->text, "%s", s->problem ? s->problem : "out of memory");
-        if (s->status == IRON_E_ARG || s->status == IRON_E_NOMEM)
-            return s->status;
-        unread = s->status;
-        command_complain(err);
-    }
-    if ((status = look_at_names(list, found, err)) != IRON_OK ||
-        (status = compare_shards(list, found, err)) != IRON_OK)
-        return status;
-    if (found->is_incomplete)
-        return no_memory(err);
-    err->text[0] = '\0';
-    return unread;
-}
-
-static iron_status check_options(lint_options *o, const args *a, iron_error *err) {
     if (a->value_count == 0)
         return usage(err, "no dataset; name a directory, files or a Megatron prefix");
     for (size_t k = 0; k < a->value_count; k++)
@@ -1058,39 +911,61 @@ static iron_status check_options(lint_options *o, const args *a, iron_error *err
     if (o->has_eos && o->has_vocab && o->eos >= o->vocab)
         return usage(err, "--eos %" PRIu32 " is not below --vocab %" PRIu64, o->eos, o->vocab);
     IRON_TRY(reading_cpu_only(&o->reading, "lint runs", err));
-    return reading_check(&o->reading, err);
-}
-
-static iron_status run(void *options, args *a, iron_error *err) {
-    lint_options *o = options;
-    lint_run r = {.options = o};
-    finding_list found = {0};
-    uint64_t tokens = 0;
-    iron_status status = IRON_OK;
-
-    IRON_TRY(check_options(o, a, err));
+    IRON_TRY(reading_check(&o->reading, err));
     for (size_t k = 0; status == IRON_OK && k < a->value_count; k++)
         status = add_argument(&r.shards, &o->reading, a->values[k], err);
     if (status != IRON_OK)
         goto done;
     o->reading.is_for_raw = r.shards.count > 1;
     read_all(&r);
-    status = conclude(&r, &found, err);
-    if (status == IRON_E_ARG || status == IRON_E_NOMEM)
-        goto done;
-    for (size_t k = 0; k < r.shards.count; k++)
-        tokens += r.shards.items[k].is_read ? r.shards.items[k].digest.tokens : 0;
-    if (status == IRON_OK && found.count > 0)
-        status = IRON_E_MISMATCH;
-    for (size_t k = 0; k < found.count && !o->wants_json; k++) {
-        seal_name_print(found.items[k].file);
-        printf(": %s: %s\n", found.items[k].kind, found.items[k].text);
+    for (shard *s = r.shards.items; s < r.shards.items + r.shards.count; s++) {
+        tokens += s->is_read ? s->digest.tokens : 0;
+        if (report_orphan(s, &found))
+            continue;
+        report_shard(o, s, &found);
+        if (report_no_index(o, &r.shards, s, &found) || s->is_read || s->problem_kind)
+            continue;
+        /* a file that cannot be read decides the exit status; wrong options end the command */
+        *err = s->error;
+        unread = err->status;
+        if (unread == IRON_E_ARG || unread == IRON_E_NOMEM) {
+            status = unread;
+            goto done;
+        }
+        command_complain(err);
     }
-    if (o->wants_json)
-        print_json(&found, r.shards.count, tokens);
-    else if (found.count == 0 && status == IRON_OK)
+    if ((status = look_at_names(&r.shards, &found, err)) != IRON_OK ||
+        (status = compare_shards(&r.shards, &found, err)) != IRON_OK)
+        goto done;
+    if (found.is_incomplete) {
+        status = no_memory(err);
+        goto done;
+    }
+    err->text[0] = '\0';
+    status = unread == IRON_OK && found.count > 0 ? IRON_E_MISMATCH : unread;
+    if (o->wants_json) {
+        j = json_begin('{');
+        JSON_PUT(&j, TEXT("schema", "iron.lint/1"), NUMBER("files", r.shards.count),
+                 NUMBER("tokens", tokens));
+        iron_json_open(&j, "findings", '[');
+    }
+    for (const finding *f = found.items; f < found.items + found.count; f++) {
+        if (o->wants_json) {
+            JSON_PUT(&j, OBJECT(NULL, TEXT("kind", f->kind), TEXT("file", f->file),
+                                KNOWN("position", f->position), KNOWN("count", f->count),
+                                TEXT("text", f->text)));
+            continue;
+        }
+        seal_name_print(f->file);
+        printf(": %s: %s\n", f->kind, f->text);
+    }
+    if (o->wants_json) {
+        iron_json_close(&j, ']');
+        json_end(&j, '}');
+    } else if (found.count == 0 && status == IRON_OK) {
         printf("no findings: %zu %s, %" PRIu64 " tokens\n", r.shards.count,
                plural(r.shards.count, "file", "files"), tokens);
+    }
     if (found.count > 0)
         snprintf(err->text, sizeof err->text, "%zu %s in %zu %s", found.count,
                  plural(found.count, "finding", "findings"), r.shards.count,
@@ -1101,10 +976,8 @@ done:
         free(found.items[k].text);
     }
     free(found.items);
-    for (size_t k = 0; k < r.shards.count; k++) {
+    for (size_t k = 0; k < r.shards.count; k++)
         free(r.shards.items[k].path);
-        free(r.shards.items[k].problem);
-    }
     free(r.shards.items);
     return status;
 }
@@ -1115,10 +988,9 @@ const command command_lint = {
     .synopsis = "DATASET... [OPTIONS]",
     .description =
         "Checks a directory, files, or a Megatron dataset named by its prefix, all at once: "
-        "indexes "
-        "and headers against the data, missing and repeated shards, the order of shards, ids, "
-        "empty documents, documents and files without an EOS at the end, empty files, and files "
-        "of different kinds. Prints one line for each finding: FILE: KIND: what was found. "
+        "indexes and headers against the data, missing and repeated shards, the order of shards, "
+        "ids, empty documents, documents and files without an EOS at the end, empty files, and "
+        "files of different kinds. Prints one line for each finding: FILE: KIND: what was found. "
         "docs/lint.md describes the kinds.\n\n"
         "Every file is read once. lint runs on the CPU: --backend accepts only auto and cpu, "
         "--device only 0 and all.",

@@ -119,45 +119,12 @@ static void put_term(FILE *to, const char *term) {
             font = 'I';
         if (font != 'R')
             fprintf(to, "\\f%c", font);
-        for (size_t k = 0; k < length; k++)
-            put_character(to, term[k]);
+        put_text(to, term, length);
         if (font != 'R')
             fputs("\\fR", to);
         term += length;
     }
     fputc('\n', to);
-}
-
-static void put_options(FILE *to, const command *c) {
-    char text[TEXT_ROOM];
-
-    for (const option_group *g = c->groups; g->options; g++) {
-        if (g == c->groups)
-            fputs(".SH OPTIONS\n", to);
-        if (g->heading) {
-            fputs(".SS ", to);
-            put_line(to, g->heading);
-        }
-        for (size_t k = 0; k < g->count; k++) {
-            fputs(".TP\n", to);
-            option_term(&g->options[k], text, sizeof text);
-            put_term(to, text);
-            option_text(&g->options[k], text, sizeof text);
-            put_line(to, text);
-        }
-    }
-}
-
-static void put_environment(FILE *to, const command *c) {
-    bool is_program = !c->name[0];
-
-    if (is_program || c->environment)
-        fputs(".SH ENVIRONMENT\n", to);
-    for (size_t k = 0; k < COUNT(variables); k++)
-        if (is_program || (c->environment && has_word(c->environment, variables[k].name))) {
-            fprintf(to, ".TP\n.B %s\n", variables[k].name);
-            put_line(to, variables[k].text);
-        }
 }
 
 /* Does a text mention `iron NAME`? */
@@ -179,20 +146,10 @@ static bool refers_to(const command *c, const char *name) {
     return mentions(c->description, name) || mentions(c->examples, name);
 }
 
-/* All pages for iron(1), else those of the commands that the page mentions. */
-static void put_see_also(FILE *to, const command *c) {
-    bool is_program = !c->name[0];
-
-    fprintf(to, ".SH SEE ALSO\n%s", is_program ? "" : ".BR iron (1)");
-    for (size_t k = 0; command_at(k); k++)
-        if (is_program || (command_at(k) != c && refers_to(c, command_at(k)->name)))
-            fprintf(to, "%s.BR iron\\-%s (1)", is_program && k == 0 ? "" : ",\n",
-                    command_at(k)->name);
-    fputc('\n', to);
-}
-
 static void put_page(FILE *to, const command *c) {
-    const char *dash = c->name[0] ? "\\-" : "";
+    bool is_program = !c->name[0];
+    const char *dash = is_program ? "" : "\\-";
+    char text[TEXT_ROOM];
 
     fprintf(to, ".TH IRON%s", dash);
     for (const char *at = c->name; *at; at++)
@@ -210,44 +167,57 @@ static void put_page(FILE *to, const command *c) {
         fprintf(to, ".TP\n%s\n", c->commands[k]->name);
         put_line(to, c->commands[k]->summary);
     }
-    put_options(to, c);
+    for (const option_group *g = c->groups; g->options; g++) {
+        if (g == c->groups)
+            fputs(".SH OPTIONS\n", to);
+        if (g->heading) {
+            fputs(".SS ", to);
+            put_line(to, g->heading);
+        }
+        for (size_t k = 0; k < g->count; k++) {
+            fputs(".TP\n", to);
+            option_term(&g->options[k], text, sizeof text);
+            put_term(to, text);
+            option_text(&g->options[k], text, sizeof text);
+            put_line(to, text);
+        }
+    }
     fputs(".SH EXIT STATUS\n", to);
     put_line(to, c->exit_status ? c->exit_status : USUAL_EXIT_STATUS);
-    put_environment(to, c);
+    if (is_program || c->environment)
+        fputs(".SH ENVIRONMENT\n", to);
+    for (size_t k = 0; k < COUNT(variables); k++)
+        if (is_program || (c->environment && has_word(c->environment, variables[k].name))) {
+            fprintf(to, ".TP\n.B %s\n", variables[k].name);
+            put_line(to, variables[k].text);
+        }
     if (c->examples) {
         fputs(".SH EXAMPLES\n.nf\n", to);
         put_lines(to, c->examples, "\n");
         fputs(".fi\n", to);
     }
-    put_see_also(to, c);
+    /* all pages for iron(1), else those of the commands that the page mentions */
+    fprintf(to, ".SH SEE ALSO\n%s", is_program ? "" : ".BR iron (1)");
+    for (size_t k = 0; command_at(k); k++)
+        if (is_program || (command_at(k) != c && refers_to(c, command_at(k)->name)))
+            fprintf(to, "%s.BR iron\\-%s (1)", is_program && k == 0 ? "" : ",\n",
+                    command_at(k)->name);
+    fputc('\n', to);
 }
 
 static iron_status write_page(const char *folder, const command *c, iron_error *err) {
     char path[PATH_ROOM];
-    FILE *file;
     bool has_failed;
+    FILE *file;
 
     snprintf(path, sizeof path, "%s/iron%s%s.1", folder, c->name[0] ? "-" : "", c->name);
     file = fopen(path, "w");
-    if (!file)
-        return usage(err, "cannot write '%.150s': %s", path, strerror(errno));
-    put_page(file, c);
-    has_failed = ferror(file) != 0;
-    if (fclose(file) != 0 || has_failed)
+    if (file)
+        put_page(file, c);
+    has_failed = !file || ferror(file) != 0;
+    if ((file && fclose(file) != 0) || has_failed)
         return usage(err, "cannot write '%.150s': %s", path, strerror(errno));
     return IRON_OK;
-}
-
-/* The page that man(1) would find by this name: iron, iron-feed; or the name of a command. */
-static const command *find_page(const char *name) {
-    if (strcmp(name, "iron") == 0)
-        return &command_iron;
-    if (strncmp(name, "iron-", 5) == 0)
-        name += 5;
-    for (size_t k = 0; command_at(k); k++)
-        if (strcmp(command_at(k)->name, name) == 0)
-            return command_at(k);
-    return NULL;
 }
 
 typedef struct man_options {
@@ -261,6 +231,7 @@ static const option man_table[] = {
 
 static iron_status run(void *options, args *a, iron_error *err) {
     man_options *o = options;
+    const char *name = a->value_count > 0 ? a->values[0] : "iron";
     const command *page = &command_iron;
     iron_status status;
 
@@ -273,9 +244,13 @@ static iron_status run(void *options, args *a, iron_error *err) {
             status = write_page(o->folder, command_at(k), err);
         return status;
     }
-    if (a->value_count > 0 && !(page = find_page(a->values[0])))
-        return usage(err, "no manual page for '%.60s'; iron --help lists the commands",
-                     a->values[0]);
+    /* the name by which man(1) would find it, iron or iron-feed; or that of a command */
+    if (strcmp(name, "iron") != 0)
+        for (size_t k = 0; (page = command_at(k)); k++)
+            if (strcmp(page->name, strncmp(name, "iron-", 5) == 0 ? name + 5 : name) == 0)
+                break;
+    if (!page)
+        return usage(err, "no manual page for '%.60s'; iron --help lists the commands", name);
     put_page(stdout, page);
     return IRON_OK;
 }

@@ -18,52 +18,13 @@ static const option merge_table[] = {
            "print one JSON document, like iron sum"),
 };
 
-static iron_status read_parts(const args *a, iron_manifest **parts, iron_error *err) {
-    iron_status status = IRON_OK;
-
-    for (size_t k = 0; k < a->value_count && status == IRON_OK; k++) {
-        const char *path = a->values[k];
-        struct stat info;
-
-        /* a token file, for example; a pipe cannot be checked in advance */
-        if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && !iron_manifest_is_one(path))
-            return usage(err,
-                         "%.120s is not a part of a stream; name files that iron sum --part wrote",
-                         path);
-        status = iron_manifest_read(path, &parts[k], err);
-    }
-    return status;
-}
-
-/* The names of the files in a manifest, joined by blanks; free() it. */
-static char *name_files(const iron_manifest *m, iron_error *err) {
-    iron_manifest_info info = {.struct_size = sizeof info};
-    const char **names;
-    char *all = NULL;
-
-    if (iron_manifest_describe(m, &info, err) != IRON_OK)
-        return NULL;
-    names = calloc(info.file_count + 1, sizeof *names);
-    if (!names) {
-        usage(err, "out of memory for %zu names", info.file_count);
-        return NULL;
-    }
-    for (size_t k = 0; k < info.file_count; k++) {
-        iron_manifest_file f = {.struct_size = sizeof f};
-
-        if (iron_manifest_file_at(m, k, &f, err) == IRON_OK)
-            names[k] = f.path;
-    }
-    all = join_names(names, info.file_count, err);
-    free(names);
-    return all;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     merge_options *o = options;
     iron_manifest **parts = NULL, *whole = NULL;
     sum_result result = {.is_stream = true};
     iron_bag_result bag = {.struct_size = sizeof bag};
+    iron_manifest_info info = {.struct_size = sizeof info};
+    const char **names = NULL;
     sum_printer to = {0};
     char *name = NULL;
     iron_status status;
@@ -78,14 +39,38 @@ static iron_status run(void *options, args *a, iron_error *err) {
     parts = calloc(a->value_count, sizeof(void *));
     if (!parts)
         return usage(err, "out of memory for %zu parts", a->value_count);
-    if ((status = read_parts(a, parts, err)) != IRON_OK ||
-        (status = iron_manifest_merge(parts, a->value_count, &whole, err)) != IRON_OK)
+    for (size_t k = 0; k < a->value_count; k++) {
+        const char *path = a->values[k];
+        struct stat found;
+
+        /* a token file, for example; a pipe cannot be checked in advance */
+        if (stat(path, &found) == 0 && S_ISREG(found.st_mode) && !iron_manifest_is_one(path))
+            status = usage(
+                err, "%.120s is not a part of a stream; name files that iron sum --part wrote",
+                path);
+        else
+            status = iron_manifest_read(path, &parts[k], err);
+        if (status != IRON_OK)
+            goto done;
+    }
+    if ((status = iron_manifest_merge(parts, a->value_count, &whole, err)) != IRON_OK ||
+        (o->output && (status = iron_manifest_write(whole, o->output, err)) != IRON_OK))
         goto done;
-    if (o->output && (status = iron_manifest_write(whole, o->output, err)) != IRON_OK)
+    if ((status = iron_manifest_describe(whole, &info, err)) != IRON_OK)
         goto done;
-    name = name_files(whole, err);
-    status = err->status;
-    if (!name)
+    names = calloc(info.file_count + 1, sizeof *names);
+    for (size_t k = 0; names && k < info.file_count; k++) {
+        iron_manifest_file f = {.struct_size = sizeof f};
+
+        if ((status = iron_manifest_file_at(whole, k, &f, err)) != IRON_OK)
+            goto done;
+        names[k] = f.path;
+    }
+    if (!names)
+        status = usage(err, "out of memory for %zu names", info.file_count);
+    else if (!(name = join_names(names, info.file_count, err)))
+        status = err->status;
+    if (status != IRON_OK)
         goto done;
     result.name = name;
     result.manifest = whole;
@@ -101,6 +86,7 @@ done:
         iron_manifest_destroy(parts[k]);
     iron_manifest_destroy(whole);
     free(parts);
+    free(names);
     free(name);
     return status;
 }
@@ -111,11 +97,9 @@ const command command_merge = {
     .synopsis = "PART... [-o MANIFEST] [--json]",
     .description =
         "Takes all parts of one stream, in any order, and prints <seal>  <files>, or <bag>  "
-        "<files> "
-        "if they were made with --bag. Seal, bag and "
-        "manifest are the same as those of iron sum --manifest over the whole stream. If a part "
-        "is missing, repeated, overlapping or from another stream, the message names it and the "
-        "exit status is 2.",
+        "<files> if they were made with --bag. Seal, bag and manifest are the same as those of "
+        "iron sum --manifest over the whole stream. If a part is missing, repeated, overlapping or "
+        "from another stream, the message names it and the exit status is 2.",
     .groups = {{NULL, merge_table, COUNT(merge_table), 0}},
     .examples = "iron merge part-*.json -o corpus.manifest",
     .options_bytes = sizeof(merge_options),

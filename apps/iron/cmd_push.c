@@ -58,52 +58,16 @@ static void watch_note(void *context, const char *sentence) {
         fprintf(stderr, "\r\033[Kiron: %s\n", sentence);
 }
 
-static void print_text(const iron_push_result *r, uint64_t tokens, double seconds, double rate) {
-    printf("engine    %s\n", r->engine);
-    if (r->pushed == 0)
-        printf("pushed    nothing: %s\n",
-               tokens ? "the engine has the whole file" : "the file is empty");
-    else if (r->resumed_at > 0)
-        printf("pushed    %" PRIu64 " tokens, starting at token %" PRIu64 "\n", r->pushed,
-               r->resumed_at);
-    else
-        printf("pushed    %" PRIu64 " tokens\n", r->pushed);
-    if (r->retried > 0)
-        printf("retried   %" PRIu32 "\n", r->retried);
-    printf("tokens    %" PRIu64 "\nbatches   %" PRIu64 "\nxor       %08" PRIx32
-           "\nsum       %" PRIu64 "\nstate     %016" PRIx64 "\nseal      %s\n"
-           "time      %.6f s, %.3f GB/s\n",
-           r->tokens, r->batches, r->xor_total, r->sum, r->state, r->seal, seconds, rate);
-}
-
-static void print_json(const iron_push_result *r, const char *url, double seconds, double rate) {
-    iron_json_writer j = json_begin('{');
-
-    iron_json_text(&j, "engine", r->engine);
-    iron_json_text(&j, "url", url);
-    iron_json_number(&j, "tokens", r->tokens);
-    iron_json_number(&j, "batches", r->batches);
-    iron_json_hex(&j, "xor", r->xor_total, 8);
-    json_decimal(&j, "sum", r->sum);
-    iron_json_hex(&j, "state", r->state, 16);
-    iron_json_text(&j, "seal", r->seal);
-    iron_json_number(&j, "resumed_at", r->resumed_at);
-    iron_json_number(&j, "pushed", r->pushed);
-    iron_json_number(&j, "retried", r->retried);
-    iron_json_real_format(&j, "seconds", "%.6f", seconds);
-    iron_json_real_format(&j, "gb_per_s", "%.6f", rate);
-    json_end(&j, '}');
-}
-
 static iron_status push(push_options *o, const char *path, iron_error *err) {
     iron_push_result r = {.struct_size = sizeof r};
     iron_source *source = NULL;
-    double started, seconds, gb_per_s;
+    bool is_empty;
+    double started, seconds, rate;
     watch w = {0};
-    iron_status status = reading_open(&o->reading, &path, 1, &source, err);
+    iron_json_writer j;
+    iron_status status;
 
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(reading_open(&o->reading, &path, 1, &source, err));
     w.width = iron_dtype_bytes(iron_source_dtype(source));
     w.bar = progress_start(w.width);
     o->push.note = watch_note;
@@ -111,13 +75,37 @@ static iron_status push(push_options *o, const char *path, iron_error *err) {
     status = iron_push(&o->push, source, watch_progress, &w, &r, err);
     seconds = seconds_now() - started;
     progress_clear(&w.bar);
-    gb_per_s = (double)r.pushed * (double)w.width / seconds * 1e-9;
-    if (status == IRON_OK && o->wants_json)
-        print_json(&r, o->push.url, seconds, gb_per_s);
-    else if (status == IRON_OK)
-        print_text(&r, iron_source_tokens(source), seconds, gb_per_s);
+    rate = (double)r.pushed * (double)w.width / seconds * 1e-9;
+    is_empty = iron_source_tokens(source) == 0;
     iron_source_close(source);
-    return status;
+    IRON_TRY(status);
+    if (o->wants_json) {
+        j = json_begin('{');
+        JSON_PUT(&j, TEXT("engine", r.engine), TEXT("url", o->push.url), NUMBER("tokens", r.tokens),
+                 NUMBER("batches", r.batches), HEX("xor", r.xor_total, 8), DECIMAL("sum", r.sum),
+                 HEX("state", r.state, 16), TEXT("seal", r.seal),
+                 NUMBER("resumed_at", r.resumed_at), NUMBER("pushed", r.pushed),
+                 NUMBER("retried", r.retried), REAL("seconds", "%.6f", seconds),
+                 REAL("gb_per_s", "%.6f", rate));
+        json_end(&j, '}');
+        return IRON_OK;
+    }
+    printf("engine    %s\n", r.engine);
+    if (r.pushed == 0)
+        printf("pushed    nothing: %s\n",
+               is_empty ? "the file is empty" : "the engine has the whole file");
+    else if (r.resumed_at > 0)
+        printf("pushed    %" PRIu64 " tokens, starting at token %" PRIu64 "\n", r.pushed,
+               r.resumed_at);
+    else
+        printf("pushed    %" PRIu64 " tokens\n", r.pushed);
+    if (r.retried > 0)
+        printf("retried   %" PRIu32 "\n", r.retried);
+    printf("tokens    %" PRIu64 "\nbatches   %" PRIu64 "\nxor       %08" PRIx32
+           "\nsum       %" PRIu64 "\nstate     %016" PRIx64 "\nseal      %s\n"
+           "time      %.6f s, %.3f GB/s\n",
+           r.tokens, r.batches, r.xor_total, r.sum, r.state, r.seal, seconds, rate);
+    return IRON_OK;
 }
 
 static bool is_ledger(const char *path) {
@@ -141,24 +129,21 @@ static iron_status push_ledger(push_options *o, const char *path, iron_error *er
     o->push.note = watch_note;
     status = iron_push_ledger(&o->push, path, watch_progress, &w, &r, err);
     progress_clear(&w.bar);
-    if (status == IRON_OK && !o->wants_json)
-        printf("run       %s\nrank      %" PRIu32 "\nsent      %" PRIu64
-               " records\nadded     %" PRIu64 ", a new header included\n",
-               r.run, r.rank, r.sent, r.added);
-    if (status == IRON_OK && !o->wants_json && r.torn > 0)
+    IRON_TRY(status);
+    if (o->wants_json) {
+        j = json_begin('{');
+        JSON_PUT(&j, TEXT("run", r.run), TEXT("url", o->push.url), NUMBER("rank", r.rank),
+                 NUMBER("sent", r.sent), NUMBER("added", r.added),
+                 NUMBER("resumed_at", r.resumed_at), NUMBER("torn", r.torn),
+                 NUMBER("retried", r.retried));
+        json_end(&j, '}');
+        return IRON_OK;
+    }
+    printf("run       %s\nrank      %" PRIu32 "\nsent      %" PRIu64 " records\nadded     %" PRIu64
+           ", a new header included\n",
+           r.run, r.rank, r.sent, r.added);
+    if (r.torn > 0)
         printf("torn      %" PRIu64 " bytes at the end are not a whole record\n", r.torn);
-    if (status != IRON_OK || !o->wants_json)
-        return status;
-    j = json_begin('{');
-    iron_json_text(&j, "run", r.run);
-    iron_json_text(&j, "url", o->push.url);
-    iron_json_number(&j, "rank", r.rank);
-    iron_json_number(&j, "sent", r.sent);
-    iron_json_number(&j, "added", r.added);
-    iron_json_number(&j, "resumed_at", r.resumed_at);
-    iron_json_number(&j, "torn", r.torn);
-    iron_json_number(&j, "retried", r.retried);
-    json_end(&j, '}');
     return IRON_OK;
 }
 

@@ -60,8 +60,7 @@ static iron_status take_value(quantizer *q, const char *text, iron_error *err) {
         printf("%.0f\n", point);
         return IRON_OK;
     }
-    if (q->count == q->capacity)
-        q->results = list_grow(q->results, &q->capacity, sizeof *q->results);
+    q->results = list_grow(q->results, q->count, &q->capacity, sizeof *q->results);
     if (q->count == q->capacity)
         return usage(err, "out of memory after %zu values; give fewer at a time", q->count);
     q->results[q->count].value = value;
@@ -84,43 +83,14 @@ static void next_word(char word[WORD_ROOM], size_t *length) {
         word[*length] = '\0';
 }
 
-static iron_status take_stdin(quantizer *q, iron_error *err) {
-    char word[WORD_ROOM];
-    iron_status status = IRON_OK;
-    size_t length;
-
-    for (next_word(word, &length); length > 0 && status == IRON_OK; next_word(word, &length)) {
-        if (length == WORD_ROOM || strlen(word) != length)
-            return usage(err, "value '%.40s...' is not a number; give decimals separated by blanks",
-                         word);
-        status = take_value(q, word, err);
-    }
-    if (status == IRON_OK && ferror(stdin))
-        return usage(err, "cannot read standard input: %s", strerror(errno));
-    return status;
-}
-
-static void print_json(const quantizer *q) {
-    iron_json_writer j = json_begin('{');
-
-    iron_json_text(&j, "kind", q->is_xor ? "xor" : "real");
-    iron_json_open(&j, "values", '[');
-    for (size_t k = 0; k < q->count; k++)
-        iron_json_real_format(&j, NULL, "%.17g", q->results[k].value);
-    iron_json_close(&j, ']');
-    iron_json_open(&j, "points", '[');
-    for (size_t k = 0; k < q->count; k++)
-        iron_json_real_format(&j, NULL, "%.0f", q->results[k].point);
-    iron_json_close(&j, ']');
-    json_end(&j, '}');
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     quantize_options *o = options;
     quantizer q = {0};
     uint32_t points[LATTICE_ROOM], count = 0;
     iron_lattice *lattice = NULL;
     double value, point;
+    char word[WORD_ROOM];
+    size_t length;
     iron_status status = IRON_OK;
 
     if (a->value_count == 0)
@@ -132,15 +102,35 @@ static iron_status run(void *options, args *a, iron_error *err) {
     q.is_xor = strcmp(o->kind, "xor") == 0;
     q.wants_json = o->wants_json;
     if (a->value_count == 1 && strcmp(a->values[0], "-") == 0) {
-        status = take_stdin(&q, err);
+        for (next_word(word, &length); length > 0 && status == IRON_OK; next_word(word, &length))
+            status = length < WORD_ROOM && strlen(word) == length
+                         ? take_value(&q, word, err)
+                         : usage(err,
+                                 "value '%.40s...' is not a number; give decimals separated by "
+                                 "blanks",
+                                 word);
+        if (status == IRON_OK && ferror(stdin))
+            status = usage(err, "cannot read standard input: %s", strerror(errno));
     } else { /* all arguments are checked before the first line is printed */
         for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
             status = quantize_one(&q, a->values[k], &value, &point, err);
         for (size_t k = 0; k < a->value_count && status == IRON_OK; k++)
             status = take_value(&q, a->values[k], err);
     }
-    if (status == IRON_OK && q.wants_json)
-        print_json(&q);
+    if (status == IRON_OK && q.wants_json) {
+        iron_json_writer j = json_begin('{');
+
+        iron_json_text(&j, "kind", o->kind);
+        iron_json_open(&j, "values", '[');
+        for (size_t k = 0; k < q.count; k++)
+            iron_json_real_format(&j, NULL, "%.17g", q.results[k].value);
+        iron_json_close(&j, ']');
+        iron_json_open(&j, "points", '[');
+        for (size_t k = 0; k < q.count; k++)
+            iron_json_real_format(&j, NULL, "%.0f", q.results[k].point);
+        iron_json_close(&j, ']');
+        json_end(&j, '}');
+    }
     free(q.results);
     iron_lattice_destroy(lattice);
     return status;

@@ -35,20 +35,6 @@ static const option selftest_table[] = {
     OPTION("json", OPTION_FLAG, NULL, selftest, wants_json, JSON_HELP),
 };
 
-/* Keeps a skipped check. Without memory for it only its reason is lost: the library counts it. */
-static void keep_skip(selftest *t, const char *check, const char *reason) {
-    skip s = {strdup(check), strdup(reason)};
-
-    if (t->skip_count == t->skip_room)
-        t->skips = list_grow(t->skips, &t->skip_room, sizeof *t->skips);
-    if (s.check && s.reason && t->skip_count < t->skip_room) {
-        t->skips[t->skip_count++] = s;
-        return;
-    }
-    free(s.check);
-    free(s.reason);
-}
-
 /* Called by the library after each check. */
 static void report_check(void *context, iron_verdict verdict, const char *what, const char *text) {
     selftest *t = context;
@@ -58,55 +44,46 @@ static void report_check(void *context, iron_verdict verdict, const char *what, 
         printf("right %s\n", what);
         fflush(stdout); /* if the next check hangs, the last line shows where */
     }
-    if (verdict == IRON_VERDICT_SKIPPED)
-        keep_skip(t, what, text);
+    if (verdict == IRON_VERDICT_SKIPPED) {
+        skip s = {strdup(what), strdup(text)};
+
+        t->skips = list_grow(t->skips, t->skip_count, &t->skip_room, sizeof *t->skips);
+        if (s.check && s.reason && t->skip_count < t->skip_room) {
+            t->skips[t->skip_count++] = s;
+        } else { /* only its reason is lost: the library counts it */
+            free(s.check);
+            free(s.reason);
+        }
+    }
     if (verdict != IRON_VERDICT_FAILED)
         return;
-    if (t->wants_json) {
-        iron_json_open(&t->j, NULL, '{');
-        iron_json_text(&t->j, "check", what);
-        iron_json_text(&t->j, "difference", text);
-        iron_json_close(&t->j, '}');
-    } else {
+    if (t->wants_json)
+        JSON_PUT(&t->j, OBJECT(NULL, TEXT("check", what), TEXT("difference", text)));
+    else
         printf("WRONG %s: %s\n", what, text);
+}
+
+static bool is_same(const skip *a, const skip *b) { return strcmp(a->reason, b->reason) == 0; }
+
+/* Prints each reason with its first check. */
+static void print_reasons(const selftest *t) {
+    const skip *end = t->skips + t->skip_count;
+
+    for (const skip *s = t->skips; s < end; s++) {
+        const skip *first = t->skips;
+        size_t others = 0;
+
+        while (!is_same(first, s))
+            first++;
+        for (const skip *other = s + 1; other < end; other++)
+            others += is_same(other, s);
+        if (first != s) /* it has been printed */
+            continue;
+        printf("skipped %s", s->check);
+        if (others > 0)
+            printf(" and %zu more", others);
+        printf(": %s\n", s->reason);
     }
-}
-
-static bool is_same(const selftest *t, size_t a, size_t b) {
-    return strcmp(t->skips[a].reason, t->skips[b].reason) == 0;
-}
-
-/* Prints a reason with its first check, unless it has been printed before. */
-static void print_reason(const selftest *t, size_t index) {
-    size_t others = 0;
-
-    for (size_t k = 0; k < index; k++)
-        if (is_same(t, k, index))
-            return;
-    for (size_t k = index + 1; k < t->skip_count; k++)
-        others += is_same(t, k, index);
-    printf("skipped %s", t->skips[index].check);
-    if (others > 0)
-        printf(" and %zu more", others);
-    printf(": %s\n", t->skips[index].reason);
-}
-
-static void finish_json(selftest *t, const iron_selftest_result *result) {
-    iron_json_writer *j = &t->j;
-
-    iron_json_close(j, ']');
-    iron_json_open(j, "skips", '[');
-    for (size_t k = 0; k < t->skip_count; k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "check", t->skips[k].check);
-        iron_json_text(j, "reason", t->skips[k].reason);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-    iron_json_number(j, "passed", result->passed);
-    iron_json_number(j, "failed", result->failed);
-    iron_json_number(j, "skipped", result->skipped);
-    json_end(j, '}');
 }
 
 static iron_status run(void *options, args *a, iron_error *err) {
@@ -126,13 +103,20 @@ static iron_status run(void *options, args *a, iron_error *err) {
     wanted.only = t->only;
     status = iron_selftest(&wanted, &result, err);
     progress_clear(&t->p);
-    for (size_t k = 0; !t->wants_json && k < t->skip_count; k++)
-        print_reason(t, k);
-    if (t->wants_json)
-        finish_json(t, &result);
-    else
+    if (t->wants_json) {
+        iron_json_close(&t->j, ']');
+        iron_json_open(&t->j, "skips", '[');
+        for (const skip *s = t->skips; s < t->skips + t->skip_count; s++)
+            JSON_PUT(&t->j, OBJECT(NULL, TEXT("check", s->check), TEXT("reason", s->reason)));
+        iron_json_close(&t->j, ']');
+        JSON_PUT(&t->j, NUMBER("passed", result.passed), NUMBER("failed", result.failed),
+                 NUMBER("skipped", result.skipped));
+        json_end(&t->j, '}');
+    } else {
+        print_reasons(t);
         printf("%" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64 " skipped\n", result.passed,
                result.failed, result.skipped);
+    }
     for (size_t k = 0; k < t->skip_count; k++) {
         free(t->skips[k].check);
         free(t->skips[k].reason);

@@ -96,23 +96,8 @@ static const option limit_table[] = {
 
 #if IRON_WITH_SERVER
 
-/* Blocks the signals that stop the server or make it reload, except those that were ignored at
- * start. */
-static void block_signals(sigset_t *blocked) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-
-    sigemptyset(blocked);
-    for (size_t k = 0; k < COUNT(signals); k++) {
-        struct sigaction now;
-
-        if (sigaction(signals[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(blocked, signals[k]);
-    }
-    pthread_sigmask(SIG_BLOCK, blocked, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a closed log pipe must not end the server */
-}
-
 static iron_status serve(const serve_options *o, iron_error *err) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     iron_server_options options = o->server;
     iron_service service;
     iron_server *server = NULL;
@@ -126,7 +111,16 @@ static iron_status serve(const serve_options *o, iron_error *err) {
 #endif
     IRON_TRY(iron_service_take(&service, err));
     options.service = &service;
-    block_signals(&blocked);
+    /* those that stop the server or make it reload, but not if they were ignored at start */
+    sigemptyset(&blocked);
+    for (size_t k = 0; k < COUNT(signals); k++) {
+        struct sigaction now;
+
+        if (sigaction(signals[k], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&blocked, signals[k]);
+    }
+    pthread_sigmask(SIG_BLOCK, &blocked, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a closed log pipe must not end the server */
     status = iron_server_start(&options, &server, err);
     if (status == IRON_OK) {
         while (sigwait(&blocked, &got) == 0 && got == SIGHUP)
@@ -138,32 +132,10 @@ static iron_status serve(const serve_options *o, iron_error *err) {
     return status;
 }
 
-static iron_status backup(const args *a, iron_error *err) {
-    iron_status status = iron_server_backup(a->values[1], a->values[2], err);
-
-    if (status == IRON_OK)
-        printf("%s is a backup of %s\n", a->values[2], a->values[1]);
-    return status;
-}
-
-static iron_status verify(const args *a, iron_error *err) {
-    iron_server_verified found;
-    iron_status status = iron_server_verify(a->values[1], &found, err);
-
-    IRON_TRY(status);
-    printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches", a->values[1],
-           found.engines, found.feeds, found.batches);
-    if (found.runs > 0)
-        printf("; %" PRIu64 " runs, %" PRIu64 " records", found.runs, found.records);
-    if (found.removed > 0)
-        printf("; %" PRIu64 " older feeds are no longer kept", found.removed);
-    puts(found.is_running ? "; a server is running: a lost log is noticed only when it is stopped"
-                          : "");
-    return IRON_OK;
-}
-
 static iron_status run(void *options, args *a, iron_error *err) {
     serve_options *o = options;
+    const char *verb = a->value_count > 0 ? a->values[0] : "";
+    iron_server_verified found;
     iron_status status;
 
     o->server.hosts = o->hosts.texts;
@@ -171,11 +143,28 @@ static iron_status run(void *options, args *a, iron_error *err) {
     o->server.listens = o->listens.texts;
     o->server.listen_count = o->listens.count;
     o->server.accept_loss = o->accept_loss;
-    if (a->value_count > 0 && strcmp(a->values[0], "backup") == 0)
-        return a->value_count == 3 ? backup(a, err)
-                                   : usage(err, "write iron serve backup DIR TARGET");
-    if (a->value_count > 0 && strcmp(a->values[0], "verify") == 0)
-        return a->value_count == 2 ? verify(a, err) : usage(err, "write iron serve verify DIR");
+    if (strcmp(verb, "backup") == 0) {
+        if (a->value_count != 3)
+            return usage(err, "write iron serve backup DIR TARGET");
+        IRON_TRY(iron_server_backup(a->values[1], a->values[2], err));
+        printf("%s is a backup of %s\n", a->values[2], a->values[1]);
+        return IRON_OK;
+    }
+    if (strcmp(verb, "verify") == 0) {
+        if (a->value_count != 2)
+            return usage(err, "write iron serve verify DIR");
+        IRON_TRY(iron_server_verify(a->values[1], &found, err));
+        printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches",
+               a->values[1], found.engines, found.feeds, found.batches);
+        if (found.runs > 0)
+            printf("; %" PRIu64 " runs, %" PRIu64 " records", found.runs, found.records);
+        if (found.removed > 0)
+            printf("; %" PRIu64 " older feeds are no longer kept", found.removed);
+        puts(found.is_running
+                 ? "; a server is running: a lost log is noticed only when it is stopped"
+                 : "");
+        return IRON_OK;
+    }
     if (a->value_count > 0)
         status = usage(err,
                        "unexpected argument '%.60s'; iron serve takes only options, or backup or "

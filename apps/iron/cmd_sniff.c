@@ -49,11 +49,24 @@ static void print_line(const char *what, const char *text) {
     putchar('\n');
 }
 
-/* The first columns, and the one with the tokens wherever it is. */
-static void print_columns(const iron_sniff_report *r) {
-    const char *what = "columns";
+/* Of the columns, the first ones, and the one with the tokens wherever it is. */
+static void print_text(const finding *f) {
+    const iron_sniff_report *r = &f->report;
+    const char *doubt = r->is_guess ? " (a guess)" : "", *what = "columns";
     size_t hidden = 0;
 
+    print_line("file", f->file);
+    if (r->format[0])
+        printf("%-10s%s%s%s\n", "format", r->format, r->compression[0] ? ", compressed with " : "",
+               r->compression);
+    if (r->dtype != IRON_DTYPE_NONE)
+        printf("%-10s%s%s\n", "dtype", iron_dtype_name(r->dtype), doubt);
+    print_count("bytes", r->bytes);
+    if (r->dtype != IRON_DTYPE_NONE && r->column_count == 0 && f->status == IRON_OK)
+        printf("%-10sfrom byte %" PRIu64 "\n", "data", r->data_offset);
+    if (r->tokens != IRON_COUNT_UNKNOWN)
+        printf("%-10s%" PRIu64 "%s\n", "tokens", r->tokens, doubt);
+    print_count(r->column_count ? "rows" : "documents", r->documents);
     for (size_t k = 0; k < r->column_count; k++) {
         const iron_sniff_column *c = &r->columns[k];
 
@@ -70,41 +83,10 @@ static void print_columns(const iron_sniff_report *r) {
     }
     if (hidden > 0)
         printf("%-10sand %zu more; --json lists all\n", "", hidden);
-}
-
-static void print_text(const finding *f) {
-    const iron_sniff_report *r = &f->report;
-    const char *doubt = r->is_guess ? " (a guess)" : "";
-
-    print_line("file", f->file);
-    if (r->format[0])
-        printf("%-10s%s%s%s\n", "format", r->format, r->compression[0] ? ", compressed with " : "",
-               r->compression);
-    if (r->dtype != IRON_DTYPE_NONE)
-        printf("%-10s%s%s\n", "dtype", iron_dtype_name(r->dtype), doubt);
-    print_count("bytes", r->bytes);
-    if (r->dtype != IRON_DTYPE_NONE && r->column_count == 0 && f->status == IRON_OK)
-        printf("%-10sfrom byte %" PRIu64 "\n", "data", r->data_offset);
-    if (r->tokens != IRON_COUNT_UNKNOWN)
-        printf("%-10s%" PRIu64 "%s\n", "tokens", r->tokens, doubt);
-    print_count(r->column_count ? "rows" : "documents", r->documents);
-    print_columns(r);
     for (size_t k = 0; k < r->reason_count; k++)
         print_line(k ? "" : "why", r->reasons[k]);
     if (f->status != IRON_OK)
         print_line("problem", f->problem.text);
-}
-
-static void json_columns(iron_json_writer *j, const iron_sniff_report *r) {
-    iron_json_open(j, "columns", '[');
-    for (size_t k = 0; k < r->column_count; k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "name", r->columns[k].name);
-        iron_json_text(j, "type", r->columns[k].type);
-        iron_json_bool(j, "is_tokens", r->columns[k].is_chosen != 0);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
 }
 
 static void print_json(iron_json_writer *j, const finding *f) {
@@ -112,19 +94,19 @@ static void print_json(iron_json_writer *j, const finding *f) {
     bool is_good = f->status == IRON_OK, has_dtype = r->dtype != IRON_DTYPE_NONE;
 
     iron_json_open(j, NULL, '{');
-    iron_json_text(j, "file", f->file);
-    iron_json_text(j, "format", r->format[0] ? r->format : NULL);
-    iron_json_text(j, "dtype", has_dtype ? iron_dtype_name(r->dtype) : NULL);
-    iron_json_bool(j, "is_guess", r->is_guess != 0);
-    json_number_or_null(j, "bytes", r->bytes != IRON_COUNT_UNKNOWN, r->bytes);
-    json_number_or_null(j, "data_offset", is_good && r->data_offset != IRON_COUNT_UNKNOWN,
-                        r->data_offset);
-    json_number_or_null(j, "tokens", r->tokens != IRON_COUNT_UNKNOWN, r->tokens);
-    json_number_or_null(j, "documents", r->documents != IRON_COUNT_UNKNOWN, r->documents);
-    iron_json_text(j, "compression", r->compression[0] ? r->compression : NULL);
-    json_number_or_null(j, "rows", r->column_count > 0 && r->documents != IRON_COUNT_UNKNOWN,
-                        r->documents);
-    json_columns(j, r);
+    JSON_PUT(
+        j, TEXT("file", f->file), TEXT("format", r->format[0] ? r->format : NULL),
+        TEXT("dtype", has_dtype ? iron_dtype_name(r->dtype) : NULL), BOOL("is_guess", r->is_guess),
+        KNOWN("bytes", r->bytes),
+        NUMBER_IF(is_good && r->data_offset != IRON_COUNT_UNKNOWN, "data_offset", r->data_offset),
+        KNOWN("tokens", r->tokens), KNOWN("documents", r->documents),
+        TEXT("compression", r->compression[0] ? r->compression : NULL),
+        NUMBER_IF(r->column_count > 0 && r->documents != IRON_COUNT_UNKNOWN, "rows", r->documents));
+    iron_json_open(j, "columns", '[');
+    for (const iron_sniff_column *c = r->columns; c < r->columns + r->column_count; c++)
+        JSON_PUT(j, OBJECT(NULL, TEXT("name", c->name), TEXT("type", c->type),
+                           BOOL("is_tokens", c->is_chosen)));
+    iron_json_close(j, ']');
     iron_json_open(j, "reasons", '[');
     for (size_t k = 0; k < r->reason_count; k++)
         iron_json_text(j, NULL, r->reasons[k]);

@@ -21,35 +21,17 @@ typedef struct saved {
     iron_engine *engine;
     iron_config config;
     iron_report report;
+    const char *positions;
     const uint32_t *xors;
     const float *potentials, *activations;
 } saved;
-
-static const char *positions_name(iron_positions positions) {
-    return positions == IRON_POSITIONS_BATCH ? "batch" : "stream";
-}
-
-static iron_status load(const char *path, saved *s, iron_error *err) {
-    iron_config run;
-
-    iron_config_init(&run);
-    run.backend = "cpu"; /* printing a file needs no GPU */
-    run.threads = 1;
-    IRON_TRY(iron_engine_load(path, &run, &s->engine, err));
-    s->config = *iron_engine_config(s->engine);
-    s->report.struct_size = sizeof s->report;
-    s->xors = iron_engine_xor_accumulators(s->engine);
-    s->potentials = iron_engine_potentials(s->engine);
-    s->activations = iron_engine_activations(s->engine);
-    return iron_engine_report(s->engine, &s->report, err);
-}
 
 static void print_text(const saved *s) {
     const iron_report *r = &s->report;
 
     printf("nodes      %" PRIu64 "\nvocab      %" PRIu64 "\nbatch      %" PRIu64
            "\npositions  %s\nlattice    ",
-           s->config.nodes, s->config.vocab, s->config.batch, positions_name(s->config.positions));
+           s->config.nodes, s->config.vocab, s->config.batch, s->positions);
     for (uint32_t k = 0; k < s->config.lattice_count; k++)
         printf("%s%" PRIu32, k ? "," : "", s->config.lattice[k]);
     printf("\ntokens     %" PRIu64 "\nbatches    %" PRIu64 "\nxor        %08" PRIx32
@@ -57,18 +39,6 @@ static void print_text(const saved *s) {
            r->tokens, r->batches, r->xor_total, r->sum, r->state);
     if (r->has_seal)
         printf("seal       %s\n", r->seal);
-}
-
-static void put_header(iron_json_writer *j, const saved *s) {
-    iron_json_number(j, "nodes", s->config.nodes);
-    iron_json_number(j, "vocab", s->config.vocab);
-    iron_json_number(j, "batch", s->config.batch);
-    iron_json_text(j, "positions", positions_name(s->config.positions));
-    iron_json_open(j, "lattice", '[');
-    for (uint32_t k = 0; k < s->config.lattice_count; k++)
-        iron_json_number(j, NULL, s->config.lattice[k]);
-    iron_json_close(j, ']');
-    json_totals(j, &s->report);
 }
 
 static void put_floats(iron_json_writer *j, const char *name, const float *values, uint64_t count) {
@@ -81,7 +51,13 @@ static void put_floats(iron_json_writer *j, const char *name, const float *value
 static void print_json(const saved *s) {
     iron_json_writer j = json_begin('{');
 
-    put_header(&j, s);
+    JSON_PUT(&j, NUMBER("nodes", s->config.nodes), NUMBER("vocab", s->config.vocab),
+             NUMBER("batch", s->config.batch), TEXT("positions", s->positions));
+    iron_json_open(&j, "lattice", '[');
+    for (uint32_t k = 0; k < s->config.lattice_count; k++)
+        iron_json_number(&j, NULL, s->config.lattice[k]);
+    iron_json_close(&j, ']');
+    json_totals(&j, &s->report);
     iron_json_open(&j, "xor_accumulators", '[');
     for (uint64_t k = 0; k < s->config.nodes; k++)
         iron_json_number(&j, NULL, s->xors[k]);
@@ -101,7 +77,8 @@ static void print_csv(const saved *s) {
 
 static iron_status run(void *options, args *a, iron_error *err) {
     state_options *o = options;
-    saved s = {0};
+    saved s = {.report.struct_size = sizeof s.report};
+    iron_config here;
     iron_status status;
 
     if (a->value_count != 1)
@@ -109,13 +86,20 @@ static iron_status run(void *options, args *a, iron_error *err) {
                      a->value_count);
     if (o->wants_json + o->wants_csv + (o->npy != NULL) > 1)
         return usage(err, "choose one of --json, --csv and --npy");
-    status = load(a->values[0], &s, err);
-    if (status == IRON_OK) {
-        if (o->npy)
-            status = iron_engine_export_npy(s.engine, o->npy, err);
-        else
-            (o->wants_json ? print_json : o->wants_csv ? print_csv : print_text)(&s);
-    }
+    iron_config_init(&here);
+    here.backend = "cpu"; /* printing a file needs no GPU */
+    here.threads = 1;
+    IRON_TRY(iron_engine_load(a->values[0], &here, &s.engine, err));
+    s.config = *iron_engine_config(s.engine);
+    s.positions = s.config.positions == IRON_POSITIONS_BATCH ? "batch" : "stream";
+    s.xors = iron_engine_xor_accumulators(s.engine);
+    s.potentials = iron_engine_potentials(s.engine);
+    s.activations = iron_engine_activations(s.engine);
+    status = iron_engine_report(s.engine, &s.report, err);
+    if (status == IRON_OK && o->npy)
+        status = iron_engine_export_npy(s.engine, o->npy, err);
+    else if (status == IRON_OK)
+        (o->wants_json ? print_json : o->wants_csv ? print_csv : print_text)(&s);
     iron_engine_destroy(s.engine);
     return status;
 }

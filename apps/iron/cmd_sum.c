@@ -55,25 +55,20 @@ static const option sum_table[] = {
            "print one JSON document: an array with one object per line"),
 };
 
-/* "2/3" */
-static iron_status parse_part(sum_options *o, iron_error *err) {
-    const char *slash = strchr(o->part_text, '/');
+static iron_status check_outputs(sum_options *o, iron_error *err) {
+    const char *slash = o->part_text ? strchr(o->part_text, '/') : NULL;
     uint64_t part = 0, parts = 0;
     char first[24] = "";
 
-    if (slash && slash - o->part_text < (ptrdiff_t)sizeof first)
+    if (slash && slash - o->part_text < (ptrdiff_t)sizeof first) /* "2/3" */
         memcpy(first, o->part_text, (size_t)(slash - o->part_text));
-    if (!slash || parse_number("--part", first, &part, err) != IRON_OK ||
-        parse_number("--part", slash + 1, &parts, err) != IRON_OK)
+    if (o->part_text && (!slash || parse_number("--part", first, &part, err) != IRON_OK ||
+                         parse_number("--part", slash + 1, &parts, err) != IRON_OK))
         return usage(err, "invalid --part '%.40s'; give I/N, such as 2/3", o->part_text);
-    if (part < 1 || part > parts || parts > UINT32_MAX)
+    if (o->part_text && (part < 1 || part > parts || parts > UINT32_MAX))
         return usage(err, "--part %.40s: I must be 1 to N", o->part_text);
     o->part = (uint32_t)part;
     o->parts = (uint32_t)parts;
-    return IRON_OK;
-}
-
-static iron_status check_outputs(const sum_options *o, iron_error *err) {
     if (o->part_text && !o->output)
         return usage(err, "--part needs -o FILE for its result; iron merge joins the parts");
     if (o->output && !o->part_text)
@@ -94,43 +89,47 @@ static iron_status check_outputs(const sum_options *o, iron_error *err) {
     return o->output ? reading_target("-o", o->output, err) : IRON_OK;
 }
 
-static iron_status set_scan(const sum_options *o, const iron_source *source, iron_scan_options *s,
-                            iron_error *err) {
-    uint64_t tokens = iron_source_tokens(source);
-
-    s->vocab = o->vocab;
-    s->bag = bag_cut_of(&o->bag);
-    if (o->manifest || o->parts)
-        s->chunk_tokens = o->chunk;
-    if (o->parts == 0)
-        return IRON_OK;
-    if (tokens == IRON_COUNT_UNKNOWN)
-        return usage(err,
-                     "--part needs regular files: the length of a pipe is not known in advance");
-    s->part = o->part;
-    s->parts = o->parts;
-    return iron_part_range(tokens, o->part, o->parts, &s->first, &s->count, err);
-}
-
-/* Scans a source and prints its seal. The manifest is written first, so that a printed result has
- * always been saved. */
-static iron_status sum_source(const sum_options *o, iron_source *source, const sum_result *named,
-                              sum_printer *to, iron_error *err) {
+/* Scans one file, or several as one stream, and prints the seal. The manifest is written first, so
+ * that a printed result has always been saved; neither --manifest nor -o may be an input file. */
+static iron_status sum_file(const sum_options *o, const sum_result *named, const char *const *paths,
+                            size_t count, sum_printer *to, iron_error *err) {
     const char *target = o->manifest ? o->manifest : o->output;
-    progress p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
-    double started = seconds_now();
+    progress p = progress_start(0);
+    double started;
     sum_result result = *named;
     iron_digest_result digest = {.struct_size = sizeof digest};
     iron_bag_result bag = {.struct_size = sizeof bag};
     /* lines of bags need no seal */
     bool is_bag_only =
         o->bag.wants_bag && !o->wants_json && !o->manifest && !o->parts && !o->has_vocab;
+    iron_source *source = NULL;
     iron_manifest *m = NULL;
     iron_scan_options s = reading_scan_options(&o->reading, &p);
-    iron_status status = set_scan(o, source, &s, err);
+    iron_status status;
 
-    if (status == IRON_OK)
-        status = reading_scan(source, &s, is_bag_only, &m, &bag, err);
+    if ((status = reading_open(&o->reading, paths, count, &source, err)) != IRON_OK ||
+        (status = reading_guard(source, "--manifest", o->manifest, err)) != IRON_OK ||
+        (status = reading_guard(source, "-o", o->output, err)) != IRON_OK)
+        goto done;
+    p = progress_start(iron_dtype_bytes(iron_source_dtype(source)));
+    started = seconds_now();
+    s.vocab = o->vocab;
+    s.bag = bag_cut_of(&o->bag);
+    if (o->manifest || o->parts)
+        s.chunk_tokens = o->chunk;
+    if (o->parts > 0) {
+        uint64_t tokens = iron_source_tokens(source);
+
+        s.part = o->part;
+        s.parts = o->parts;
+        status = tokens == IRON_COUNT_UNKNOWN
+                     ? usage(err, "--part needs regular files: the length of a pipe is not known "
+                                  "in advance")
+                     : iron_part_range(tokens, o->part, o->parts, &s.first, &s.count, err);
+        if (status != IRON_OK)
+            goto done;
+    }
+    status = reading_scan(source, &s, is_bag_only, &m, &bag, err);
     if (is_bag_only) {
         result.bag = &bag;
         result.digest = &digest;
@@ -139,46 +138,20 @@ static iron_status sum_source(const sum_options *o, iron_source *source, const s
     result.manifest = m;
     result.wants_bag = o->bag.wants_bag;
     progress_clear(&p);
-    if (status == IRON_OK && target)
-        status = iron_manifest_write(m, target, err);
-    if (status == IRON_OK)
-        status = sum_print(to, &result, err);
-    if (status == IRON_OK && m)
-        status = iron_manifest_digest(m, &digest, err);
+    if (status != IRON_OK ||
+        (target && (status = iron_manifest_write(m, target, err)) != IRON_OK) ||
+        (status = sum_print(to, &result, err)) != IRON_OK ||
+        (m && (status = iron_manifest_digest(m, &digest, err)) != IRON_OK))
+        goto done;
     /* only if the user told the size: most vocabularies differ from the default */
-    if (status == IRON_OK && o->has_vocab && digest.out_of_vocab > 0)
+    if (o->has_vocab && digest.out_of_vocab > 0)
         status = reading_warn_of_vocab(
             &o->reading, result.name,
             &(iron_stat_place){digest.first_out_position, digest.first_out_value},
             digest.out_of_vocab, digest.tokens, o->vocab, err);
+done:
     iron_manifest_destroy(m);
-    return status;
-}
-
-/* One file, or several as one stream; neither --manifest nor -o may be one of them. */
-static iron_status sum_file(const sum_options *o, const sum_result *named, const char *const *paths,
-                            size_t count, sum_printer *to, iron_error *err) {
-    iron_source *source = NULL;
-    iron_status status = reading_open(&o->reading, paths, count, &source, err);
-
-    if (status == IRON_OK)
-        status = reading_guard(source, "--manifest", o->manifest, err);
-    if (status == IRON_OK)
-        status = reading_guard(source, "-o", o->output, err);
-    if (status == IRON_OK)
-        status = sum_source(o, source, named, to, err);
     iron_source_close(source);
-    return status;
-}
-
-static iron_status sum_stream(const sum_options *o, const args *a, sum_printer *to,
-                              iron_error *err) {
-    const char *const *paths = (const char *const *)a->values;
-    char *name = join_names(paths, a->value_count, err);
-    const sum_result named = {.name = name, .is_stream = true};
-    iron_status status = name ? sum_file(o, &named, paths, a->value_count, to, err) : IRON_E_NOMEM;
-
-    free(name);
     return status;
 }
 
@@ -236,7 +209,9 @@ bool sum_takes_check(int *argc, char **argv) {
 
 static iron_status run(void *options, args *a, iron_error *err) {
     sum_options *o = options;
+    const char *const *paths;
     sum_printer to = {0};
+    char *name = NULL;
     iron_status status;
     bool is_stream;
     iron_bag_cut cut;
@@ -248,14 +223,18 @@ static iron_status run(void *options, args *a, iron_error *err) {
         command_default_input(a, "no input; name files, or give tokens on standard input", err));
     if (o->is_tagged && o->wants_json)
         return usage(err, "--tag is for lines; leave it out with --json");
-    if (o->part_text)
-        IRON_TRY(parse_part(o, err));
     IRON_TRY(check_outputs(o, err));
     to = (sum_printer){
         .is_json = o->wants_json, .is_tagged = o->is_tagged, .ends_with_zero = o->ends_with_zero};
     is_stream = o->wants_stream || o->manifest || o->part_text;
     o->reading.is_for_raw = !is_stream && a->value_count > 1;
-    status = (is_stream ? sum_stream : sum_each)(o, a, &to, err);
+    paths = (const char *const *)a->values;
+    if (is_stream && !(name = join_names(paths, a->value_count, err)))
+        return IRON_E_NOMEM;
+    status = is_stream ? sum_file(o, &(sum_result){.name = name, .is_stream = true}, paths,
+                                  a->value_count, &to, err)
+                       : sum_each(o, a, &to, err);
+    free(name);
     /* check can verify all lines but those of a pipe, and of one stream of several arguments */
     cut = bag_cut_of(&o->bag);
     comment = reading_comment(&o->reading, is_stream);
@@ -272,13 +251,11 @@ const command command_sum = {
     .synopsis = "[FILE...] [OPTIONS]",
     .description =
         "Prints <seal>  <file> for each file; a directory stands for its token files in natural "
-        "order. "
-        "Without files, or for -, reads standard input. Two streams with the same tokens in the "
-        "same order have the same seal, whatever their format and token width. The seal detects "
-        "accidents, not deliberate changes.\n\n"
-        "With --bag, prints <bag>  <file>: two streams with the same samples in any order have "
-        "the same bag. A sample is a row or document of the file, or what --sample or --eos "
-        "say.\n\n"
+        "order. Without files, or for -, reads standard input. Two streams with the same tokens in "
+        "the same order have the same seal, whatever their format and token width. The seal "
+        "detects accidents, not deliberate changes.\n\n"
+        "With --bag, prints <bag>  <file>: two streams with the same samples in any order have the "
+        "same bag. A sample is a row or document of the file, or what --sample or --eos say.\n\n"
         "iron check verifies the printed list. Its last line is a comment with the options that "
         "check needs to read the files again.",
     .groups = {{NULL, sum_table, COUNT(sum_table), 0}, READING_GROUP(sum_options, reading)},

@@ -46,19 +46,6 @@ static void remove_file_and_die(int signal_number) {
 
 void command_guard_file(const char *temporary) { guarded_file = temporary; }
 
-static void catch_signals(void) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = remove_file_and_die};
-
-    for (size_t k = 0; k < COUNT(signals); k++) {
-        struct sigaction before;
-
-        /* signals that were ignored at start (nohup, background jobs) stay ignored */
-        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(signals[k], &action, NULL);
-    }
-}
-
 const command *command_at(size_t index) {
     return commands[index] == &command_man ? NULL : commands[index];
 }
@@ -73,47 +60,12 @@ iron_status command_default_input(args *a, const char *missing, iron_error *err)
     return IRON_OK;
 }
 
-static iron_status run_command(const command *c, int argc, char **argv, iron_error *err) {
-    void *options;
-    args a;
-    iron_status status = command_parse(c, &options, &a, argc, argv, err);
-
-    if (a.wants_help) {
-        command_help(stdout, "iron", c);
-        status = IRON_OK;
-    } else if (status == IRON_OK) {
-        status = c->run(options, &a, err);
-    }
-    free(options);
-    return status;
-}
-
-/* Turns `iron help` into `iron --help` and `iron help COMMAND` into `iron COMMAND --help`. */
-static void rewrite_help(int argc, char **argv) {
-    static char flag[] = "--help";
-
-    if (argc < 2 || strcmp(argv[1], "help") != 0)
-        return;
-    argv[1] = argc > 2 ? argv[2] : flag;
-    if (argc > 2)
-        argv[2] = flag;
-}
-
-static iron_status unknown_command(const char *name, iron_error *err) {
-    suggestion s;
-
-    suggest_start(&s, name);
-    for (size_t k = 0; k < COUNT(commands); k++)
-        suggest(&s, commands[k]->name);
-    if (s.best)
-        return usage(
-            err, "unknown command '%.60s'; did you mean iron %s? iron --help lists the commands",
-            name, s.best);
-    return usage(err, "unknown command '%.60s'; iron --help lists the commands", name);
-}
-
 static iron_status run(int argc, char **argv, iron_error *err) {
     const command *c;
+    suggestion s = {0};
+    iron_status status;
+    void *options;
+    args a;
 
     if (argc < 2)
         return usage(err, "no command; iron --help lists the commands");
@@ -127,25 +79,46 @@ static iron_status run(int argc, char **argv, iron_error *err) {
     }
     if (strcmp(argv[1], "arena-contender") == 0) /* started by iron arena for --contender */
         exit(iron_arena_contender_main());
+    s.word = argv[1];
     c = command_find(commands, COUNT(commands), argv[1]);
+    for (size_t k = 0; !c && k < COUNT(commands); k++)
+        suggest(&s, commands[k]->name);
     if (!c)
-        return unknown_command(argv[1], err);
+        return suggest_end(&s, "command", argv[1], "iron ", "iron --help lists the commands", err);
     argc -= 2;
     argv += 2;
     if (c == &command_sum && sum_takes_check(&argc, argv))
         c = &command_check;
-    return run_command(c, argc, argv, err);
+    status = command_parse(c, &options, &a, argc, argv, err);
+    if (a.wants_help) {
+        command_help(stdout, "iron", c);
+        status = IRON_OK;
+    } else if (status == IRON_OK) {
+        status = c->run(options, &a, err);
+    }
+    free(options);
+    return status;
 }
 
 void command_complain(const iron_error *err) { report_error("iron", err); }
 
 int main(int argc, char **argv) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    static char flag[] = "--help";
+    struct sigaction action = {.sa_handler = remove_file_and_die}, before;
     iron_error err = {IRON_OK, 0, ""};
     iron_status status;
 
     open_standard_streams();
-    catch_signals();
-    rewrite_help(argc, argv);
+    /* signals that were ignored at start (nohup, background jobs) stay ignored */
+    for (size_t k = 0; k < COUNT(signals); k++)
+        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[k], &action, NULL);
+    /* `iron help` is `iron --help`, and `iron help COMMAND` is `iron COMMAND --help` */
+    if (argc > 1 && strcmp(argv[1], "help") == 0) {
+        argv[1] = argc > 2 ? argv[2] : flag;
+        argv[2] = argc > 2 ? flag : NULL;
+    }
     status = run(argc, argv, &err);
     if (iron_status_exit_code(status) != 2)
         status = reading_finish("iron", status);

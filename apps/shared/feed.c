@@ -163,13 +163,10 @@ static void print_json(const feed_result *f) {
     iron_json_writer j = json_begin('{');
 
     json_totals(&j, &f->report);
-    iron_json_text(&j, "mode", iron_engine_mode(e));
-    iron_json_text(&j, "mode_reason", iron_engine_mode_reason(e));
-    iron_json_text(&j, "backend", iron_engine_backend(e));
-    iron_json_text(&j, "device", iron_engine_device(e));
-    iron_json_text(&j, "memory", iron_engine_memory(e));
-    iron_json_real_format(&j, "seconds", "%.6f", f->seconds);
-    iron_json_real_format(&j, "gb_per_s", "%.6f", f->gb_per_s);
+    JSON_PUT(&j, TEXT("mode", iron_engine_mode(e)), TEXT("mode_reason", iron_engine_mode_reason(e)),
+             TEXT("backend", iron_engine_backend(e)), TEXT("device", iron_engine_device(e)),
+             TEXT("memory", iron_engine_memory(e)), REAL("seconds", "%.6f", f->seconds),
+             REAL("gb_per_s", "%.6f", f->gb_per_s));
     if (f->setup_seconds > 0)
         iron_json_real_format(&j, "setup_seconds", "%.6f", f->setup_seconds);
     if (f->ranks > 0)

@@ -29,9 +29,9 @@ iron_status usage(iron_error *err, const char *format, ...) {
     return IRON_E_ARG;
 }
 
-void *list_grow(void *items, size_t *capacity, size_t item_bytes) {
+void *list_grow(void *items, size_t count, size_t *capacity, size_t item_bytes) {
     size_t more = *capacity ? 2 * *capacity : 64;
-    void *larger = realloc(items, more * item_bytes);
+    void *larger = count < *capacity ? NULL : realloc(items, more * item_bytes);
 
     if (!larger)
         return items;
@@ -105,12 +105,10 @@ iron_status parse_number(const char *what, const char *text, uint64_t *value, ir
 iron_status parse_real(const char *what, const char *text, double *value, iron_error *err) {
     char *end = NULL;
 
-    /* strtod alone would also accept hexadecimal, "inf" and "nan" */
-    if (strspn(text, "+-.0123456789eE") != strlen(text) || !strpbrk(text, "0123456789"))
-        return usage(err, "%.60s '%.40s' is not a number; give a decimal like -11.5", what, text);
     errno = 0;
     *value = strtod(text, &end);
-    if (*end)
+    /* strtod alone would also accept hexadecimal, "inf" and "nan" */
+    if (*end || strspn(text, "+-.0123456789eE") != strlen(text) || !strpbrk(text, "0123456789"))
         return usage(err, "%.60s '%.40s' is not a number; give a decimal like -11.5", what, text);
     if (!isfinite(*value))
         return usage(err, "%.60s %.40s is too large; give a finite number", what, text);
@@ -184,62 +182,30 @@ static size_t word_distance(const char *a, const char *b) {
     return d[n][m];
 }
 
-void suggest_start(suggestion *s, const char *word) {
-    *s = (suggestion){.word = word, .distance = 1 + strlen(word) / 3};
-}
-
 void suggest(suggestion *s, const char *candidate) {
     size_t distance = strncmp(candidate, s->word, strlen(s->word)) == 0
                           ? 0 /* the beginning of a name */
                           : word_distance(s->word, candidate);
 
-    if (s->word[0] && distance < s->distance + !s->best) {
+    if (s->word[0] && distance < (s->best ? s->distance : 2 + strlen(s->word) / 3)) {
         s->best = candidate;
         s->distance = distance;
     }
 }
 
-static iron_status unknown_option(const option_group *groups, const char *text, iron_error *err) {
-    char name[40];
-    suggestion s;
-
-    snprintf(name, sizeof name, "%s", text + strspn(text, "-"));
-    name[strcspn(name, "=")] = '\0';
-    suggest_start(&s, name);
-    for (const option_group *g = groups; g->options; g++)
-        for (size_t k = 0; k < g->count && strlen(name) > 1; k++)
-            suggest(&s, g->options[k].name);
-    if (s.best)
-        return usage(err, "unknown option '%.60s'; did you mean --%s? --help lists the options",
-                     text, s.best);
-    return usage(err, "unknown option '%.60s'; --help lists the options", text);
+iron_status suggest_end(const suggestion *s, const char *what, const char *text, const char *prefix,
+                        const char *list, iron_error *err) {
+    if (!s->best)
+        return usage(err, "unknown %s '%.60s'; %s", what, text, list);
+    return usage(err, "unknown %s '%.60s'; did you mean %s%s? %s", what, text, prefix, s->best,
+                 list);
 }
 
-static iron_status store_number(const option *o, const char *value, char *field, iron_error *err) {
-    uint64_t widest = o->bytes == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, number;
-    uint64_t max = o->max ? o->max : widest;
-    char what[64];
-
-    snprintf(what, sizeof what, "--%s", o->name);
-    IRON_TRY(parse_number(what, value, &number, err));
-    if (number < o->min && max == widest)
-        return usage(err, "--%s is %" PRIu64 "; it must be at least %" PRIu64, o->name, number,
-                     o->min);
-    if (number < o->min || number > max)
-        return usage(err, "--%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, o->name,
-                     number, o->min, max);
-    if (o->bytes == sizeof(uint32_t))
-        *(uint32_t *)(void *)field = (uint32_t)number;
-    else
-        *(uint64_t *)(void *)field = number;
-    return IRON_OK;
-}
-
-/* The choices as "a, b, c". */
+/* The choices as "a, b, c"; "" without any. */
 static void join_choices(const option *o, char *text, size_t room) {
     size_t used = 0;
 
-    for (const char *at = o->choices; *at && used + 2 < room; at++) {
+    for (const char *at = o->choices ? o->choices : ""; *at && used + 2 < room; at++) {
         if (*at == ' ')
             text[used++] = ',';
         text[used++] = *at;
@@ -260,17 +226,30 @@ bool has_word(const char *list, const char *word) {
 
 /* `field` is where the value goes; `value` is NULL for a flag. */
 static iron_status store(const option *o, const char *value, char *field, iron_error *err) {
+    uint64_t widest = o->bytes == sizeof(uint32_t) ? UINT32_MAX : UINT64_MAX, number;
+    uint64_t max = o->max ? o->max : widest;
     text_list *list = (void *)field;
     char what[64], choices[128];
 
+    snprintf(what, sizeof what, "--%s", o->name);
     switch (o->kind) {
     case OPTION_FLAG:
         *(bool *)field = true;
         return IRON_OK;
     case OPTION_NUMBER:
-        return store_number(o, value, field, err);
+        IRON_TRY(parse_number(what, value, &number, err));
+        if (number < o->min && max == widest)
+            return usage(err, "%s is %" PRIu64 "; it must be at least %" PRIu64, what, number,
+                         o->min);
+        if (number < o->min || number > max)
+            return usage(err, "%s is %" PRIu64 "; it must be %" PRIu64 " to %" PRIu64, what, number,
+                         o->min, max);
+        if (o->bytes == sizeof(uint32_t))
+            *(uint32_t *)(void *)field = (uint32_t)number;
+        else
+            *(uint64_t *)(void *)field = number;
+        return IRON_OK;
     case OPTION_REAL:
-        snprintf(what, sizeof what, "--%s", o->name);
         return parse_real(what, value, (double *)(void *)field, err);
     case OPTION_LIST:
         if (list->count == LIST_ROOM)
@@ -291,6 +270,8 @@ static iron_status store(const option *o, const char *value, char *field, iron_e
 
 iron_status options_parse(const option_group *groups, void *into, args *a, int argc, char **argv,
                           iron_error *err) {
+    suggestion s = {0};
+    char name[40];
     bool has_ended = false;
 
     *a = (args){.values = argv};
@@ -315,15 +296,21 @@ iron_status options_parse(const option_group *groups, void *into, args *a, int a
             continue;
         }
         o = find_option(groups, text, length, &group);
-        if (!o)
-            return unknown_option(groups, text, err);
-        if (o->kind == OPTION_FLAG && text[length])
-            return usage(err, "option --%s takes no value: '%.40s'", o->name, text);
-        if (o->kind != OPTION_FLAG && text[length])
+        if (!o) {
+            snprintf(name, sizeof name, "%.*s", (int)length, text);
+            s.word = name + strspn(name, "-");
+            for (const option_group *g = groups; g->options; g++)
+                for (size_t n = 0; n < g->count && strlen(s.word) > 1; n++)
+                    suggest(&s, g->options[n].name);
+            return suggest_end(&s, "option", text, "--", "--help lists the options", err);
+        }
+        if (text[length])
             value = text + length + 1;
         else if (o->kind != OPTION_FLAG && k + 1 < argc)
             value = argv[++k];
-        else if (o->kind != OPTION_FLAG)
+        if (o->kind == OPTION_FLAG && value)
+            return usage(err, "option --%s takes no value: '%.40s'", o->name, text);
+        if (o->kind != OPTION_FLAG && !value)
             return usage(err, "option %.60s needs a value; see --help", text);
         if (o->given)
             *((bool *)into + group->offset + o->given - 1) = true;
@@ -360,19 +347,19 @@ void option_term(const option *o, char *text, size_t room) {
 }
 
 void option_text(const option *o, char *text, size_t room) {
-    char choices[256] = "", range[64] = "", standard[160] = "";
+    char choices[256], range[64] = "", standard[160] = "";
+    bool has_more;
 
-    if (o->choices)
-        join_choices(o, choices, sizeof choices);
+    join_choices(o, choices, sizeof choices);
     if (o->max)
-        snprintf(range, sizeof range, "%" PRIu64 " to %" PRIu64, o->min, o->max);
+        snprintf(range, sizeof range, "%s%" PRIu64 " to %" PRIu64, choices[0] ? "; " : "", o->min,
+                 o->max);
     if (o->standard)
-        snprintf(standard, sizeof standard, "default: %s", o->standard);
-    snprintf(text, room, "%s%s%s%s%s%s%s%s", o->help,
-             choices[0] || range[0] || standard[0] ? " (" : "", choices,
-             choices[0] && (range[0] || standard[0]) ? "; " : "", range,
-             range[0] && standard[0] ? "; " : "", standard,
-             choices[0] || range[0] || standard[0] ? ")" : "");
+        snprintf(standard, sizeof standard, "%sdefault: %s", choices[0] || range[0] ? "; " : "",
+                 o->standard);
+    has_more = choices[0] || range[0] || standard[0];
+    snprintf(text, room, "%s%s%s%s%s%s", o->help, has_more ? " (" : "", choices, range, standard,
+             has_more ? ")" : "");
 }
 
 void print_wrapped(FILE *to, const char *text, size_t column, size_t indent, size_t width) {

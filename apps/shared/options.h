@@ -130,19 +130,21 @@ bool has_word(const char *list, const char *word);
  * in the text are kept. */
 void print_wrapped(FILE *to, const char *text, size_t column, size_t indent, size_t width);
 
-/* Finds the name that a misspelt word was probably meant to be. */
+/* Finds the name that a misspelt word was probably meant to be; begins with .word alone. */
 typedef struct suggestion {
-    const char *word;
-    const char *best; /* NULL: nothing is similar */
-    size_t distance;
+    const char *word, *best; /* best: NULL if nothing is similar */
+    size_t distance;         /* of that */
 } suggestion;
 
-void suggest_start(suggestion *s, const char *word);
 void suggest(suggestion *s, const char *candidate);
+/* Refuses an unknown name: "unknown WHAT 'TEXT'; did you mean ...? LIST". `prefix` comes before
+ * the name that was found. */
+iron_status suggest_end(const suggestion *s, const char *what, const char *text, const char *prefix,
+                        const char *list, iron_error *err);
 
-/* Makes a list on the heap larger: returns it, at another address, and sets its new capacity.
- * Without memory both stay as they are. */
-void *list_grow(void *items, size_t *capacity, size_t item_bytes);
+/* Makes room in a list on the heap for one more than `count` items: returns the list, perhaps at
+ * another address, and sets its new capacity. Without memory both stay as they are. */
+void *list_grow(void *items, size_t count, size_t *capacity, size_t item_bytes);
 
 /* Returns what a call that failed has returned, as in the library. */
 #define IRON_TRY(expression)                                                                       \

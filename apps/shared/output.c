@@ -4,11 +4,10 @@
  */
 #include "output.h"
 
-#include "options.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -36,7 +35,15 @@ static void print_message(const char *name, const char *kind, const char *text) 
 
 void report_error(const char *name, const iron_error *err) { print_message(name, "", err->text); }
 
-void report_warning(const char *name, const char *text) { print_message(name, "warning: ", text); }
+void report_warning(const char *name, const char *format, ...) {
+    char text[1024];
+    va_list list;
+
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    print_message(name, "warning: ", text);
+}
 
 bool finish_output(iron_status *status, iron_error *err) {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -111,26 +118,38 @@ void json_end(iron_json_writer *j, char bracket) {
     iron_json_end(j);
 }
 
-void json_number_or_null(iron_json_writer *j, const char *name, bool is_known, uint64_t value) {
-    if (is_known)
-        iron_json_number(j, name, value);
-    else
-        iron_json_null(j, name);
-}
-
-void json_decimal(iron_json_writer *j, const char *name, uint64_t value) {
+void json_put(iron_json_writer *j, const json_member *m) {
     char text[24];
 
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    iron_json_text(j, name, text);
+    for (; m->kind; m++) {
+        bool is_group = m->kind == '{' || m->kind == '[';
+
+        if (m->is_null || (is_group && !m->members)) {
+            iron_json_null(j, m->name);
+        } else if (is_group) {
+            iron_json_open(j, m->name, m->kind);
+            json_put(j, m->members);
+            iron_json_close(j, m->kind == '{' ? '}' : ']');
+        } else if (m->kind == 't') {
+            iron_json_text(j, m->name, m->text);
+        } else if (m->kind == 'b') {
+            iron_json_bool(j, m->name, m->number != 0);
+        } else if (m->kind == 'n') {
+            iron_json_number(j, m->name, m->number);
+        } else if (m->kind == 'x') {
+            iron_json_hex(j, m->name, m->number, m->digits);
+        } else if (m->kind == 'r') {
+            iron_json_real_format(j, m->name, m->text, m->real);
+        } else {
+            snprintf(text, sizeof text, "%" PRIu64, m->number);
+            iron_json_text(j, m->name, text);
+        }
+    }
 }
 
 void json_totals(iron_json_writer *j, const iron_report *r) {
-    iron_json_number(j, "tokens", r->tokens);
-    iron_json_number(j, "batches", r->batches);
-    iron_json_hex(j, "xor", r->xor_total, 8);
-    json_decimal(j, "sum", r->sum);
-    iron_json_hex(j, "state", r->state, 16);
+    JSON_PUT(j, NUMBER("tokens", r->tokens), NUMBER("batches", r->batches),
+             HEX("xor", r->xor_total, 8), DECIMAL("sum", r->sum), HEX("state", r->state, 16));
     if (r->has_seal)
         iron_json_text(j, "seal", r->seal);
 }

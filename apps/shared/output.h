@@ -17,7 +17,8 @@ void open_standard_streams(void);
 
 /* Prints "name: text" or "name: warning: text" on standard error, always as one line. */
 void report_error(const char *name, const iron_error *err);
-void report_warning(const char *name, const char *text);
+void report_warning(const char *name, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Flushes standard output. If that fails and *status is IRON_OK, fills *status and err. Returns
  * false if the reader has closed the pipe, which needs no message. */
@@ -40,9 +41,41 @@ void progress_clear(progress *p);
 iron_json_writer json_begin(char bracket);
 void json_end(iron_json_writer *j, char bracket);
 
-void json_number_or_null(iron_json_writer *j, const char *name, bool is_known, uint64_t value);
+/* Writes a list of members into what is open: JSON_PUT(&j, TEXT("name", s), NUMBER("count", 3)).
+ * Elements of an array have the name NULL. */
+#define JSON_PUT(j, ...) json_put(j, MEMBERS(__VA_ARGS__))
+
+typedef struct json_member {
+    const char *name;
+    char kind; /* of the value: as below, '{' or '['; '\0' ends a list */
+    bool is_null;
+    int digits;
+    const char *text; /* NULL becomes null; of a real number, its printf format */
+    uint64_t number;
+    double real;
+    const struct json_member *members; /* of an object or array; NULL becomes null */
+} json_member;
+
+void json_put(iron_json_writer *j, const json_member *members);
+
+#define MEMBER(name_, kind_, ...)                                                                  \
+    { .name = name_, .kind = kind_, __VA_ARGS__ }
+#define MEMBERS(...)        ((const json_member[]){__VA_ARGS__, MEMBER(NULL, '\0', .text = NULL)})
+#define TEXT(name, value)   MEMBER(name, 't', .text = value)
+#define BOOL(name, value)   MEMBER(name, 'b', .number = (value) ? 1 : 0)
+#define NUMBER(name, value) MEMBER(name, 'n', .number = value)
 /* A 64-bit number as a string of decimal digits, which readers with doubles do not round. */
-void json_decimal(iron_json_writer *j, const char *name, uint64_t value);
+#define DECIMAL(name, value)      MEMBER(name, 'd', .number = value)
+#define HEX(name, value, digits_) MEMBER(name, 'x', .number = value, .digits = digits_)
+#define REAL(name, format, value) MEMBER(name, 'r', .text = format, .real = value)
+#define OBJECT(name, ...)         MEMBER(name, '{', .members = MEMBERS(__VA_ARGS__))
+#define ARRAY(name, ...)          MEMBER(name, '[', .members = MEMBERS(__VA_ARGS__))
+/* null if it is not known; a count that is IRON_COUNT_UNKNOWN. */
+#define NUMBER_IF(known, name, value) MEMBER(name, 'n', .number = value, .is_null = !(known))
+#define OBJECT_IF(known, name, ...)                                                                \
+    MEMBER(name, '{', .members = (known) ? MEMBERS(__VA_ARGS__) : NULL)
+#define KNOWN(name, value) NUMBER_IF((value) != IRON_COUNT_UNKNOWN, name, value)
+
 /* Members of an object: the totals of a report. */
 void json_totals(iron_json_writer *j, const iron_report *r);
 /* "files": the names of a stream's files. */

@@ -38,8 +38,7 @@ const option reading_options[READING_COUNT] = {
            .choices = "auto cpu cuda opencl", .standard = "auto"),
     OPTION("device", OPTION_TEXT, "K", reading, devices,
            "device number within the backend, counted from 0; all, or several separated by commas, "
-           "share "
-           "the work",
+           "share the work",
            .standard = "0"),
 };
 
@@ -78,31 +77,25 @@ static void collect_warning(void *context, const iron_warning *w) {
 
 /* Reports the first warning of a kind, and how many more there were. */
 static void report_first(const char *name, const char *first, size_t count) {
-    char text[640];
-
-    snprintf(text, sizeof text, "%s", first);
-    if (count > 1)
-        snprintf(text + strlen(text), sizeof text - strlen(text), " (%zu other file%s, too)",
-                 count - 1, count > 2 ? "s" : "");
-    report_warning(name, text);
+    if (count == 1)
+        report_warning(name, "%s", first);
+    else if (count > 1)
+        report_warning(name, "%s (%zu other file%s, too)", first, count - 1, count > 2 ? "s" : "");
 }
 
 iron_status reading_finish(const char *name, iron_status status) {
     size_t skipped = warnings.skipped;
-    char text[640];
+    char more[32] = "";
 
-    if (name && skipped > 0) {
-        snprintf(text, sizeof text, "skipped %zu file%s that %s not tokens: %s", skipped,
-                 skipped > 1 ? "s" : "", skipped > 1 ? "are" : "is", warnings.names);
-        if (skipped > NAMES_SHOWN)
-            snprintf(text + strlen(text), sizeof text - strlen(text), " and %zu more",
-                     skipped - NAMES_SHOWN);
-        report_warning(name, text);
-    }
-    if (name && warnings.contradictions > 0)
+    if (skipped > NAMES_SHOWN)
+        snprintf(more, sizeof more, " and %zu more", skipped - NAMES_SHOWN);
+    if (name && skipped > 0)
+        report_warning(name, "skipped %zu file%s that %s not tokens: %s%s", skipped,
+                       skipped > 1 ? "s" : "", skipped > 1 ? "are" : "is", warnings.names, more);
+    if (name) {
         report_first(name, warnings.contradiction, warnings.contradictions);
-    if (name && warnings.unchecked > 0)
         report_first(name, warnings.missing, warnings.unchecked);
+    }
     if (warnings.is_strict && skipped + warnings.contradictions + warnings.unchecked > 0)
         status = IRON_E_MISMATCH;
     warnings.skipped = warnings.contradictions = warnings.unchecked = 0;
@@ -201,10 +194,11 @@ const char *reading_find_file(const iron_source *source, uint64_t position, uint
 iron_status reading_warn_of_vocab(const reading *r, const char *name, const iron_stat_place *first,
                                   uint64_t count, uint64_t tokens, uint64_t vocab,
                                   iron_error *err) {
-    fprintf(stderr,
-            "iron: warning: %.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
-            "; the first is %" PRIu32 " at position %" PRIu64 "\n",
-            name, count, tokens, count == 1 ? "is" : "are", vocab, first->value, first->position);
+    report_warning("iron",
+                   "%.120s: %" PRIu64 " of %" PRIu64 " tokens %s not below --vocab %" PRIu64
+                   "; the first is %" PRIu32 " at position %" PRIu64,
+                   name, count, tokens, count == 1 ? "is" : "are", vocab, first->value,
+                   first->position);
     err->text[0] = '\0';
     return r->is_strict ? IRON_E_MISMATCH : IRON_OK;
 }
@@ -261,13 +255,11 @@ iron_status bag_check(const bag_options *o, iron_error *err) {
 }
 
 iron_bag_cut bag_cut_of(const bag_options *o) {
-    iron_bag_cut cut = {IRON_BAG_CUT_NONE, 0};
-
-    if (o->wants_bag && o->has_sample)
-        cut = (iron_bag_cut){IRON_BAG_CUT_SAMPLE, o->sample};
-    else if (o->wants_bag && o->has_eos)
-        cut = (iron_bag_cut){IRON_BAG_CUT_EOS, o->eos};
-    else if (o->wants_bag)
-        cut.kind = IRON_BAG_CUT_FORMAT;
-    return cut;
+    if (!o->wants_bag)
+        return (iron_bag_cut){IRON_BAG_CUT_NONE, 0};
+    if (o->has_sample)
+        return (iron_bag_cut){IRON_BAG_CUT_SAMPLE, o->sample};
+    if (o->has_eos)
+        return (iron_bag_cut){IRON_BAG_CUT_EOS, o->eos};
+    return (iron_bag_cut){IRON_BAG_CUT_FORMAT, 0};
 }

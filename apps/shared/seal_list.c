@@ -5,8 +5,6 @@
  */
 #include "output.h"
 
-#include "options.h"
-
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +34,7 @@ static bool unescape(char *name) {
 static size_t take_seal(const char *text, char seal[SEAL_ROOM]) {
     size_t length = 0;
 
-    while (length < SEAL_ROOM - 1 && isxdigit((unsigned char)text[length]) && length < SEAL_DIGITS)
+    while (length < SEAL_DIGITS && isxdigit((unsigned char)text[length]))
         length++;
     if (length == SEAL_DIGITS && text[length] == '-' && isdigit((unsigned char)text[length + 1])) {
         for (length++; length < SEAL_ROOM - 1 && isdigit((unsigned char)text[length]);)
@@ -77,8 +75,10 @@ static char *read_tagged(char *line, size_t length, char seal[SEAL_ROOM]) {
 }
 
 /* Words of a comment end at blanks. In a value, blanks and % are written as %20, %25 and so on, and
- * an empty one is %00. */
+ * an empty one is %00. Without a value (NULL) nothing is printed. */
 static void print_value(const char *name, const char *value) {
+    if (!value)
+        return;
     printf(" --%s ", name);
     if (!*value)
         fputs("%00", stdout);
@@ -88,24 +88,6 @@ static void print_value(const char *name, const char *value) {
         else
             putchar(*value);
     }
-}
-
-static const char *decode_value(char *value) {
-    char *to = value;
-
-    for (const char *at = value; *at; at++) {
-        char digits[3] = {0};
-
-        if (*at == '%' && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2])) {
-            memcpy(digits, at + 1, 2);
-            *to++ = (char)strtoul(digits, NULL, 16);
-            at += 2;
-        } else {
-            *to++ = *at;
-        }
-    }
-    *to = '\0';
-    return value;
 }
 
 static const char **add_text(text_list *list) {
@@ -123,8 +105,20 @@ static seal_line_kind read_comment(char *line, seal_line *out) {
     for (char *word = strtok_r(line + strlen(begin), " ", &rest); word;
          word = strtok_r(NULL, " ", &rest)) {
         if (value) {
-            *value = decode_value(word);
+            char *to = word, digits[3] = "";
+
+            *value = word;
             value = NULL;
+            for (const char *at = word; *at; at++) { /* undoes %20 in place */
+                bool is_code =
+                    *at == '%' && isxdigit((unsigned char)at[1]) && isxdigit((unsigned char)at[2]);
+
+                if (is_code)
+                    memcpy(digits, at + 1, 2);
+                *to++ = is_code ? (char)strtoul(digits, NULL, 16) : *at;
+                at += is_code ? 2 : 0;
+            }
+            *to = '\0';
             continue;
         }
         out->is_recursive |= strcmp(word, "--recursive") == 0;
@@ -177,31 +171,9 @@ static void print_escaped(const char *name) {
 }
 
 void seal_name_print(const char *name) {
-    if (!needs_escape(name)) {
-        fputs(name, stdout);
-        return;
-    }
-    putchar('\\');
-    print_escaped(name);
-}
-
-static void print_line(sum_printer *printer, const char *seal, const char *name) {
-    bool is_escaped = needs_escape(name) && !printer->ends_with_zero;
-
-    if (is_escaped)
+    if (needs_escape(name))
         putchar('\\');
-    if (printer->is_tagged)
-        fputs("IRON (", stdout);
-    else
-        printf("%s  ", seal);
-    if (is_escaped)
-        print_escaped(name);
-    else
-        fputs(name, stdout);
-    if (printer->is_tagged)
-        printf(") = %s", seal);
-    putchar(printer->ends_with_zero ? '\0' : '\n');
-    printer->line_count++;
+    print_escaped(name);
 }
 
 void sum_print_options(const sum_printer *printer, const seal_line *o, const iron_bag_cut *cut) {
@@ -216,12 +188,9 @@ void sum_print_options(const sum_printer *printer, const seal_line *o, const iro
         printf(" --sample %" PRIu64, cut->value);
     if (cut && cut->kind == IRON_BAG_CUT_EOS)
         printf(" --eos %" PRIu64, cut->value);
-    if (o->dtype)
-        print_value("dtype", o->dtype);
-    if (o->format)
-        print_value("format", o->format);
-    if (o->column)
-        print_value("column", o->column);
+    print_value("dtype", o->dtype);
+    print_value("format", o->format);
+    print_value("column", o->column);
     if (o->is_recursive)
         fputs(" --recursive", stdout);
     for (size_t k = 0; k < o->include.count; k++)
@@ -248,111 +217,49 @@ char *join_names(const char *const *names, size_t count, iron_error *err) {
     return all;
 }
 
-/* Fills what a result with a manifest leaves to be looked up there. */
-static iron_status read_result(const sum_result *result, iron_digest_result *digest,
-                               iron_bag_result *bag, iron_manifest_info *info, iron_error *err) {
-    *bag = (iron_bag_result){.struct_size = sizeof *bag};
-    if (result->bag)
-        *bag = *result->bag;
-    if (!result->manifest) {
-        *digest = *result->digest;
-        *info = (iron_manifest_info){
-            .file_count = result->source ? iron_source_file_count(result->source) : 1};
-        return IRON_OK;
-    }
-    digest->struct_size = sizeof *digest;
-    info->struct_size = sizeof *info;
-    IRON_TRY(iron_manifest_digest(result->manifest, digest, err));
-    if (!result->bag)
-        IRON_TRY(iron_manifest_bag(result->manifest, bag, err));
-    return iron_manifest_describe(result->manifest, info, err);
-}
-
-/* A part has no seal of its own: its line shows the range and the four words to add. */
-static void print_part(const iron_manifest_info *info, const iron_digest_result *r,
-                       const iron_bag_result *bag) {
-    printf("part %" PRIu32 "/%" PRIu32 ": ", info->part, info->parts);
-    if (info->tokens == 0)
-        fputs("no tokens", stdout);
-    else
-        printf("positions %" PRIu64 " to %" PRIu64 " of %" PRIu64 ", words %" PRIu64 " %" PRIu64
-               " %" PRIu64 " %" PRIu64,
-               info->first, info->first + info->tokens - 1, info->stream_tokens, r->words[0],
-               r->words[1], r->words[2], r->words[3]);
-    if (bag->cut.kind != IRON_BAG_CUT_NONE)
-        printf(", bag %s", bag->text);
-    putchar('\n');
-}
-
-/* Lists the files of a stream; *bytes is the size of a token. */
-static iron_status print_json_files(iron_json_writer *j, const sum_result *result, size_t count,
-                                    uint64_t *bytes, iron_error *err) {
+static iron_status print_json(iron_json_writer *j, const sum_result *result,
+                              const iron_digest_result *r, const iron_bag_result *bag,
+                              const iron_manifest_info *info, iron_error *err) {
     iron_status status = IRON_OK;
+    double bytes = 0;
 
+    iron_json_open(j, NULL, '{');
+    JSON_PUT(j, TEXT("file", result->name), TEXT("seal", r->seal),
+             NUMBER("seal_version", r->seal_version),
+             ARRAY("words", DECIMAL(NULL, r->words[0]), DECIMAL(NULL, r->words[1]),
+                   DECIMAL(NULL, r->words[2]), DECIMAL(NULL, r->words[3])),
+             NUMBER("tokens", r->tokens), NUMBER_IF(r->tokens > 0, "min", r->min),
+             NUMBER_IF(r->tokens > 0, "max", r->max), NUMBER("out_of_vocab", r->out_of_vocab),
+             OBJECT_IF(r->out_of_vocab > 0, "first_out_of_vocab",
+                       NUMBER("position", r->first_out_position),
+                       NUMBER("value", r->first_out_value)),
+             NUMBER("vocab", r->vocab));
+    if (bag->cut.kind != IRON_BAG_CUT_NONE)
+        JSON_PUT(j, TEXT("bag", bag->text), NUMBER("samples", bag->bag.samples),
+                 TEXT("bag_cut", bag->cut_text));
     if (result->is_stream)
         iron_json_open(j, "files", '[');
-    for (size_t k = 0; k < count; k++) {
-        iron_manifest_file f = {.struct_size = sizeof f,
-                                .path = result->source ? iron_source_file(result->source, k)
-                                                       : result->name,
-                                .dtype = result->dtype};
+    for (size_t k = 0; k < info->file_count; k++) {
+        iron_manifest_file f = {
+            .struct_size = sizeof f, .path = result->name, .dtype = result->dtype};
 
+        if (result->source)
+            f.path = iron_source_file(result->source, k);
         if (result->manifest &&
             (status = iron_manifest_file_at(result->manifest, k, &f, err)) != IRON_OK)
             break;
-        *bytes = iron_dtype_bytes(f.dtype);
+        bytes = (double)r->tokens * (double)iron_dtype_bytes(f.dtype);
         if (result->is_stream)
             iron_json_text(j, NULL, f.path);
     }
     if (result->is_stream)
         iron_json_close(j, ']');
-    return status;
-}
-
-static iron_status print_json(iron_json_writer *j, const sum_result *result,
-                              const iron_digest_result *r, const iron_bag_result *bag,
-                              const iron_manifest_info *info, iron_error *err) {
-    uint64_t bytes = 0;
-    iron_status status;
-
-    iron_json_open(j, NULL, '{');
-    iron_json_text(j, "file", result->name);
-    iron_json_text(j, "seal", r->seal);
-    iron_json_number(j, "seal_version", r->seal_version);
-    iron_json_open(j, "words", '[');
-    for (size_t k = 0; k < 4; k++)
-        json_decimal(j, NULL, r->words[k]);
-    iron_json_close(j, ']');
-    iron_json_number(j, "tokens", r->tokens);
-    json_number_or_null(j, "min", r->tokens > 0, r->min);
-    json_number_or_null(j, "max", r->tokens > 0, r->max);
-    iron_json_number(j, "out_of_vocab", r->out_of_vocab);
-    if (r->out_of_vocab > 0) {
-        iron_json_open(j, "first_out_of_vocab", '{');
-        iron_json_number(j, "position", r->first_out_position);
-        iron_json_number(j, "value", r->first_out_value);
-        iron_json_close(j, '}');
-    } else {
-        iron_json_null(j, "first_out_of_vocab");
-    }
-    iron_json_number(j, "vocab", r->vocab);
-    if (bag->cut.kind != IRON_BAG_CUT_NONE) {
-        iron_json_text(j, "bag", bag->text);
-        iron_json_number(j, "samples", bag->bag.samples);
-        iron_json_text(j, "bag_cut", bag->cut_text);
-    }
-    status = print_json_files(j, result, info->file_count, &bytes, err);
-    if (info->parts > 0) {
-        iron_json_number(j, "part", info->part);
-        iron_json_number(j, "parts", info->parts);
-        iron_json_number(j, "first", info->first);
-        iron_json_number(j, "stream_tokens", info->stream_tokens);
-    }
-    if (result->seconds > 0) {
-        iron_json_real_format(j, "seconds", "%.6f", result->seconds);
-        iron_json_real_format(j, "gb_per_s", "%.6f",
-                              (double)r->tokens * (double)bytes / result->seconds * 1e-9);
-    }
+    if (info->parts > 0)
+        JSON_PUT(j, NUMBER("part", info->part), NUMBER("parts", info->parts),
+                 NUMBER("first", info->first), NUMBER("stream_tokens", info->stream_tokens));
+    if (result->seconds > 0)
+        JSON_PUT(j, REAL("seconds", "%.6f", result->seconds),
+                 REAL("gb_per_s", "%.6f", bytes / result->seconds * 1e-9));
     if (result->ranks > 0)
         iron_json_number(j, "ranks", result->ranks);
     iron_json_close(j, '}');
@@ -360,23 +267,58 @@ static iron_status print_json(iron_json_writer *j, const sum_result *result,
 }
 
 iron_status sum_print(sum_printer *printer, const sum_result *result, iron_error *err) {
-    iron_digest_result digest;
-    iron_manifest_info info;
-    iron_bag_result bag;
-    iron_status status = read_result(result, &digest, &bag, &info, err);
-
+    iron_digest_result digest = {.struct_size = sizeof digest};
+    iron_manifest_info info = {.struct_size = sizeof info};
+    iron_bag_result bag = {.struct_size = sizeof bag};
+    const iron_manifest *m = result->manifest;
     if (printer->is_json && !printer->has_begun) {
         printer->j = json_begin('[');
         printer->has_begun = true;
     }
-    if (status != IRON_OK)
-        return status;
+    if (result->bag)
+        bag = *result->bag;
+    if (m) {
+        IRON_TRY(iron_manifest_digest(m, &digest, err));
+        if (!result->bag)
+            IRON_TRY(iron_manifest_bag(m, &bag, err));
+        IRON_TRY(iron_manifest_describe(m, &info, err));
+    } else {
+        digest = *result->digest;
+        info.file_count = result->source ? iron_source_file_count(result->source) : 1;
+    }
     if (printer->is_json)
         return print_json(&printer->j, result, &digest, &bag, &info, err);
-    if (info.parts > 0)
-        print_part(&info, &digest, &bag);
+    if (info.parts == 0) {
+        const char *seal = result->wants_bag ? bag.text : digest.seal;
+
+        if (!printer->ends_with_zero && needs_escape(result->name))
+            putchar('\\');
+        if (printer->is_tagged)
+            fputs("IRON (", stdout);
+        else
+            printf("%s  ", seal);
+        if (printer->ends_with_zero)
+            fputs(result->name, stdout);
+        else
+            print_escaped(result->name);
+        if (printer->is_tagged)
+            printf(") = %s", seal);
+        putchar(printer->ends_with_zero ? '\0' : '\n');
+        printer->line_count++;
+        return IRON_OK;
+    }
+    /* a part has no seal of its own: its line shows the range and the four words to add */
+    printf("part %" PRIu32 "/%" PRIu32 ": ", info.part, info.parts);
+    if (info.tokens == 0)
+        fputs("no tokens", stdout);
     else
-        print_line(printer, result->wants_bag ? bag.text : digest.seal, result->name);
+        printf("positions %" PRIu64 " to %" PRIu64 " of %" PRIu64 ", words %" PRIu64 " %" PRIu64
+               " %" PRIu64 " %" PRIu64,
+               info.first, info.first + info.tokens - 1, info.stream_tokens, digest.words[0],
+               digest.words[1], digest.words[2], digest.words[3]);
+    if (bag.cut.kind != IRON_BAG_CUT_NONE)
+        printf(", bag %s", bag.text);
+    putchar('\n');
     return IRON_OK;
 }
 

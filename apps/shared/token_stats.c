@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TOP_MAX     1000u
 #define TOP_DEFAULT 10u
@@ -94,17 +93,6 @@ static void offer_id(stat_result *f, id_count one, uint64_t wanted) {
     f->top[at] = one;
 }
 
-static void find_ids(stat_result *f, const uint64_t *counts, uint64_t ids, uint64_t wanted) {
-    for (uint64_t k = 0; k < ids; k++) {
-        if (counts[k] > 0)
-            offer_id(f, (id_count){k, counts[k]}, wanted);
-        else if (k > 0 && counts[k - 1] == 0 && f->ranges[f->range_count - 1].last == k - 1)
-            f->ranges[f->range_count - 1].last = k;
-        else if (f->range_count < RANGES_MAX)
-            f->ranges[f->range_count++] = (id_range){k, k};
-    }
-}
-
 static double share(uint64_t part, uint64_t all) {
     return all ? 100 * (double)part / (double)all : 0;
 }
@@ -113,74 +101,11 @@ static void print_number(const char *name, uint64_t value) {
     printf("%-13s %" PRIu64 "\n", name, value);
 }
 
-static void print_places(const stat_result *f) {
-    const iron_stat_report *r = &f->report;
-
-    printf("%-13s %" PRIu64 " of %" PRIu64 " tokens\n", "out of vocab", r->out_of_vocab, r->tokens);
-    for (size_t k = 0; k < r->place_count; k++) {
-        const iron_stat_place *p = &r->places[k];
-        uint64_t offset;
-        const char *file = reading_find_file(f->source, p->position, &offset);
-
-        printf("%-13s position %" PRIu64 ": %" PRIu32, "", p->position, p->value);
-        if (file)
-            printf(", in %s at %" PRIu64, file, offset);
-        putchar('\n');
-    }
-    if (r->out_of_vocab > r->place_count)
-        printf("%-13s ... and %" PRIu64 " more\n", "", r->out_of_vocab - r->place_count);
-}
-
-static void print_documents(const iron_stat_report *r) {
-    printf("%-13s %" PRIu64 "%s\n",
-           r->document_cut.kind == IRON_BAG_CUT_ROWS ? "rows" : "documents", r->documents,
-           r->is_last_open ? ", the last one without eos" : "");
-    if (r->documents == 0)
-        return;
-    print_number("  shortest", r->document_min);
-    print_number("  longest", r->document_max);
-    printf("%-13s %.2f\n", "  mean", r->document_mean);
-    print_number("  median", r->document_median);
-    print_number("  p95", r->document_p95);
-    print_number("  empty", r->empty_documents);
-}
-
-static void print_ranges(const stat_result *f) {
-    uint64_t shown = 0;
-
-    if (f->range_count == 0)
-        return;
-    printf("%-13s ", "unused ids");
-    for (size_t k = 0; k < f->range_count; k++) {
-        const id_range *ids = &f->ranges[k];
-
-        printf("%s%" PRIu64, k ? ", " : "", ids->first);
-        if (ids->last > ids->first)
-            printf("-%" PRIu64, ids->last);
-        shown += ids->last - ids->first + 1;
-    }
-    if (shown < f->report.unused_ids)
-        printf(", ... and %" PRIu64 " more", f->report.unused_ids - shown);
-    putchar('\n');
-}
-
-static void print_histogram(const stat_result *f) {
-    const iron_stat_report *r = &f->report;
-    double of_limit = r->entropy_limit_bits > 0 ? r->entropy_bits / r->entropy_limit_bits : 0;
-
-    printf("%-13s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " unused\n", "ids used", r->used_ids,
-           f->vocab, r->unused_ids);
-    printf("%-13s %.6f bits per token, %.2f %% of the maximum %.6f for %" PRIu64 " ids\n",
-           "entropy", r->entropy_bits, 100 * of_limit, r->entropy_limit_bits, f->vocab);
-    for (size_t k = 0; k < f->top_count; k++)
-        printf("%-13s %10" PRIu64 " %14" PRIu64 " times %7.3f %%\n", k ? "" : "most frequent",
-               f->top[k].id, f->top[k].count, share(f->top[k].count, r->tokens));
-    print_ranges(f);
-}
-
 static void print_text(const stat_result *f) {
     const iron_stat_report *r = &f->report;
     size_t files = iron_source_file_count(f->source);
+    double of_limit = r->entropy_limit_bits > 0 ? r->entropy_bits / r->entropy_limit_bits : 0;
+    uint64_t shown = 0, offset;
 
     for (size_t k = 0; files > 1 && k < files; k++)
         printf("%-13s %s\n", k ? "" : "files", iron_source_file(f->source, k));
@@ -191,107 +116,103 @@ static void print_text(const stat_result *f) {
         print_number("max", r->max);
     }
     printf("%-13s %" PRIu64 " (%.3f %%)\n", "zeros", r->zeros, share(r->zeros, r->tokens));
-    print_places(f);
+    printf("%-13s %" PRIu64 " of %" PRIu64 " tokens\n", "out of vocab", r->out_of_vocab, r->tokens);
+    for (const iron_stat_place *p = r->places; p < r->places + r->place_count; p++) {
+        const char *file = reading_find_file(f->source, p->position, &offset);
+
+        printf("%-13s position %" PRIu64 ": %" PRIu32, "", p->position, p->value);
+        if (file)
+            printf(", in %s at %" PRIu64, file, offset);
+        putchar('\n');
+    }
+    if (r->out_of_vocab > r->place_count)
+        printf("%-13s ... and %" PRIu64 " more\n", "", r->out_of_vocab - r->place_count);
     if (r->tokens > 0)
         printf("%-13s %" PRIu64 " times %" PRIu32 ", starting at position %" PRIu64 "\n",
                "longest run", r->run_length, r->run_value, r->run_position);
     if (r->document_cut.kind != IRON_BAG_CUT_NONE)
-        print_documents(r);
-    if (f->has_histogram)
-        print_histogram(f);
+        printf("%-13s %" PRIu64 "%s\n",
+               r->document_cut.kind == IRON_BAG_CUT_ROWS ? "rows" : "documents", r->documents,
+               r->is_last_open ? ", the last one without eos" : "");
+    if (r->document_cut.kind != IRON_BAG_CUT_NONE && r->documents > 0) {
+        print_number("  shortest", r->document_min);
+        print_number("  longest", r->document_max);
+        printf("%-13s %.2f\n", "  mean", r->document_mean);
+        print_number("  median", r->document_median);
+        print_number("  p95", r->document_p95);
+        print_number("  empty", r->empty_documents);
+    }
+    if (f->has_histogram) {
+        printf("%-13s %" PRIu64 " of %" PRIu64 ", %" PRIu64 " unused\n", "ids used", r->used_ids,
+               f->vocab, r->unused_ids);
+        printf("%-13s %.6f bits per token, %.2f %% of the maximum %.6f for %" PRIu64 " ids\n",
+               "entropy", r->entropy_bits, 100 * of_limit, r->entropy_limit_bits, f->vocab);
+    }
+    for (size_t k = 0; k < f->top_count; k++)
+        printf("%-13s %10" PRIu64 " %14" PRIu64 " times %7.3f %%\n", k ? "" : "most frequent",
+               f->top[k].id, f->top[k].count, share(f->top[k].count, r->tokens));
+    for (const id_range *ids = f->ranges; ids < f->ranges + f->range_count; ids++) {
+        printf(ids == f->ranges ? "%-13s %" PRIu64 : "%s, %" PRIu64,
+               ids == f->ranges ? "unused ids" : "", ids->first);
+        if (ids->last > ids->first)
+            printf("-%" PRIu64, ids->last);
+        shown += ids->last - ids->first + 1;
+    }
+    if (f->range_count > 0 && shown < r->unused_ids)
+        printf(", ... and %" PRIu64 " more", r->unused_ids - shown);
+    if (f->range_count > 0)
+        putchar('\n');
     printf("%-13s %.6f s, %.3f GB/s\n", "time", f->seconds, f->gb_per_s);
     if (f->ranks > 0)
         print_number("ranks", f->ranks);
 }
 
-static void put_places(iron_json_writer *j, const stat_result *f) {
-    iron_json_open(j, "out_of_vocab_places", '[');
-    for (size_t k = 0; k < f->report.place_count; k++) {
-        const iron_stat_place *p = &f->report.places[k];
-        uint64_t offset;
-        const char *file = reading_find_file(f->source, p->position, &offset);
-
-        iron_json_open(j, NULL, '{');
-        iron_json_number(j, "position", p->position);
-        iron_json_number(j, "value", p->value);
-        iron_json_text(j, "file", file);
-        json_number_or_null(j, "offset", file, offset);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-}
-
-static void put_documents(iron_json_writer *j, const iron_stat_report *r) {
-    bool has_some = r->documents > 0;
-
-    iron_json_open(j, "documents", '{');
-    iron_json_number(j, "count", r->documents);
-    json_number_or_null(j, "min", has_some, r->document_min);
-    json_number_or_null(j, "max", has_some, r->document_max);
-    iron_json_real_format(j, "mean", "%.17g", has_some ? r->document_mean : NAN); /* null */
-    json_number_or_null(j, "median", has_some, r->document_median);
-    json_number_or_null(j, "p95", has_some, r->document_p95);
-    iron_json_number(j, "empty", r->empty_documents);
-    iron_json_bool(j, "last_open", r->is_last_open);
-    iron_json_close(j, '}');
-}
-
-static void put_histogram(iron_json_writer *j, const stat_result *f) {
-    iron_json_open(j, "histogram", '{');
-    iron_json_number(j, "used", f->report.used_ids);
-    iron_json_number(j, "unused", f->report.unused_ids);
-    iron_json_real_format(j, "entropy_bits", "%.17g", f->report.entropy_bits);
-    iron_json_open(j, "top", '[');
-    for (size_t k = 0; k < f->top_count; k++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_number(j, "id", f->top[k].id);
-        iron_json_number(j, "count", f->top[k].count);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-    iron_json_open(j, "unused_ids", '[');
-    for (size_t k = 0; k < f->range_count; k++) {
-        iron_json_open(j, NULL, '[');
-        iron_json_number(j, NULL, f->ranges[k].first);
-        iron_json_number(j, NULL, f->ranges[k].last);
-        iron_json_close(j, ']');
-    }
-    iron_json_close(j, ']');
-    iron_json_close(j, '}');
-}
-
 static void print_json(const stat_result *f) {
     const iron_stat_report *r = &f->report;
     iron_json_writer j = json_begin('{');
+    bool has_documents = r->documents > 0;
+    char cut[IRON_BAG_CUT_TEXT];
+    uint64_t offset = 0;
 
-    iron_json_number(&j, "tokens", r->tokens);
-    json_number_or_null(&j, "min", r->tokens > 0, r->min);
-    json_number_or_null(&j, "max", r->tokens > 0, r->max);
-    iron_json_number(&j, "zeros", r->zeros);
-    iron_json_number(&j, "vocab", f->vocab);
-    iron_json_number(&j, "out_of_vocab", r->out_of_vocab);
-    put_places(&j, f);
-    if (r->run_length == 0) {
-        iron_json_null(&j, "longest_run");
-    } else {
-        iron_json_open(&j, "longest_run", '{');
-        iron_json_number(&j, "length", r->run_length);
-        iron_json_number(&j, "position", r->run_position);
-        iron_json_number(&j, "value", r->run_value);
+    JSON_PUT(&j, NUMBER("tokens", r->tokens), NUMBER_IF(r->tokens > 0, "min", r->min),
+             NUMBER_IF(r->tokens > 0, "max", r->max), NUMBER("zeros", r->zeros),
+             NUMBER("vocab", f->vocab), NUMBER("out_of_vocab", r->out_of_vocab));
+    iron_json_open(&j, "out_of_vocab_places", '[');
+    for (const iron_stat_place *p = r->places; p < r->places + r->place_count; p++) {
+        const char *file = reading_find_file(f->source, p->position, &offset);
+
+        JSON_PUT(&j, OBJECT(NULL, NUMBER("position", p->position), NUMBER("value", p->value),
+                            TEXT("file", file), NUMBER_IF(file, "offset", offset)));
+    }
+    iron_json_close(&j, ']');
+    JSON_PUT(&j, OBJECT_IF(r->run_length > 0, "longest_run", NUMBER("length", r->run_length),
+                           NUMBER("position", r->run_position), NUMBER("value", r->run_value)));
+    iron_bag_cut_format(&r->document_cut, cut);
+    if (r->document_cut.kind != IRON_BAG_CUT_NONE)
+        JSON_PUT(&j, TEXT("document_cut", cut),
+                 OBJECT("documents", NUMBER("count", r->documents),
+                        NUMBER_IF(has_documents, "min", r->document_min),
+                        NUMBER_IF(has_documents, "max", r->document_max),
+                        REAL("mean", "%.17g", has_documents ? r->document_mean : NAN), /* null */
+                        NUMBER_IF(has_documents, "median", r->document_median),
+                        NUMBER_IF(has_documents, "p95", r->document_p95),
+                        NUMBER("empty", r->empty_documents), BOOL("last_open", r->is_last_open)));
+    if (f->has_histogram) {
+        iron_json_open(&j, "histogram", '{');
+        JSON_PUT(&j, NUMBER("used", r->used_ids), NUMBER("unused", r->unused_ids),
+                 REAL("entropy_bits", "%.17g", r->entropy_bits));
+        iron_json_open(&j, "top", '[');
+        for (const id_count *top = f->top; top < f->top + f->top_count; top++)
+            JSON_PUT(&j, OBJECT(NULL, NUMBER("id", top->id), NUMBER("count", top->count)));
+        iron_json_close(&j, ']');
+        iron_json_open(&j, "unused_ids", '[');
+        for (const id_range *ids = f->ranges; ids < f->ranges + f->range_count; ids++)
+            JSON_PUT(&j, ARRAY(NULL, NUMBER(NULL, ids->first), NUMBER(NULL, ids->last)));
+        iron_json_close(&j, ']');
         iron_json_close(&j, '}');
     }
-    if (r->document_cut.kind != IRON_BAG_CUT_NONE) {
-        char cut[IRON_BAG_CUT_TEXT];
-
-        iron_bag_cut_format(&r->document_cut, cut);
-        iron_json_text(&j, "document_cut", cut);
-        put_documents(&j, r);
-    }
-    if (f->has_histogram)
-        put_histogram(&j, f);
     json_files(&j, f->source);
-    iron_json_real_format(&j, "seconds", "%.6f", f->seconds);
-    iron_json_real_format(&j, "gb_per_s", "%.6f", f->gb_per_s);
+    JSON_PUT(&j, REAL("seconds", "%.6f", f->seconds), REAL("gb_per_s", "%.6f", f->gb_per_s));
     if (f->ranks > 0)
         iron_json_number(&j, "ranks", f->ranks);
     json_end(&j, '}');
@@ -318,24 +239,26 @@ iron_status stat_print(const stat_options *o, const iron_stat *stat, const iron_
     if ((status = iron_stat_describe(stat, &f->report, err)) != IRON_OK)
         goto done;
     f->gb_per_s = seconds > 0 ? (double)r->tokens * (double)width / seconds * 1e-9 : 0;
-    if (counts)
-        find_ids(f, counts, ids, o->has_top ? o->top : TOP_DEFAULT);
-    if (o->wants_json) {
-        print_json(f);
-        goto done;
+    for (uint64_t k = 0; counts && k < ids; k++) {
+        if (counts[k] > 0)
+            offer_id(f, (id_count){k, counts[k]}, o->has_top ? o->top : TOP_DEFAULT);
+        else if (k > 0 && counts[k - 1] == 0 && f->ranges[f->range_count - 1].last == k - 1)
+            f->ranges[f->range_count - 1].last = k;
+        else if (f->range_count < RANGES_MAX)
+            f->ranges[f->range_count++] = (id_range){k, k};
     }
-    print_text(f);
-    if (r->out_of_vocab > 0)
-        fprintf(stderr,
-                "iron: warning: %" PRIu64 " of %" PRIu64
-                " tokens are not in the vocabulary of %" PRIu64 "; the first is %" PRIu32
-                " at position %" PRIu64 "\n",
-                r->out_of_vocab, r->tokens, f->vocab, r->places[0].value, r->places[0].position);
-done:
-    if (status == IRON_OK && o->reading.is_strict && r->out_of_vocab > 0) {
+    (o->wants_json ? print_json : print_text)(f);
+    if (r->out_of_vocab > 0 && !o->wants_json)
+        report_warning("iron",
+                       "%" PRIu64 " of %" PRIu64 " tokens are not in the vocabulary of %" PRIu64
+                       "; the first is %" PRIu32 " at position %" PRIu64,
+                       r->out_of_vocab, r->tokens, f->vocab, r->places[0].value,
+                       r->places[0].position);
+    if (o->reading.is_strict && r->out_of_vocab > 0) {
         err->text[0] = '\0';
         status = IRON_E_MISMATCH;
     }
+done:
     free(f);
     return status;
 }
