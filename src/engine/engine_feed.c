@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * engine_feed.c: tokens go into the engine: from memory, from a source of files, or from device
- * memory. Tokens are checked here and handed to the backend (engine.h).
+ * memory. Tokens are checked here and handed to the backend (engine.h), or shared out among several
+ * GPUs.
  *
  * A CPU engine takes the tokens of regular files where they are (backend_cpu.c). From any other
  * source, reading and reducing overlap. The ring's threads (feed/ring.h) fill slots; the caller's
@@ -14,9 +15,11 @@
  * are sent. It does not while a batch callback is set, since each batch is waited for then.
  * Otherwise a slot is free again as soon as it was fed.
  */
+#include "core/cpu.h"
 #include "core/fail.h"
 #include "core/number.h"
 #include "engine/engine.h"
+#include "feed/split.h"
 #include "feed/stored.h"
 #include "formats/source.h"
 
@@ -145,7 +148,189 @@ static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iro
     return check_values(e, view, e->closed.count + e->open.count, err);
 }
 
-/* Tokens in memory that are checked. */
+/* Several GPUs.
+ *
+ * The engine itself is on the first device, as if there were no other. Each further device has an
+ * engine of its own, a member, which records what its batches do instead of applying it (effect.c).
+ * A long feed is cut into one range of whole batches per device; they are fed at the same time, and
+ * then the engine applies the members' batches in the order of the stream:
+ *
+ *     tokens    | engine: open batch, its range | member 1 | member 2 | ... | engine: the rest |
+ *
+ * So the order of every rounding is that of one device, and results agree bit for bit. What is too
+ * short to be worth it, comes from a pipe or is in the memory of the first device, the engine takes
+ * alone. Members allocate with malloc: they work on threads on which the caller's allocator must
+ * not be called. */
+
+/* Shorter ranges are fed sooner than threads are started and results are fetched. */
+#define RANGE_TOKENS_MIN (UINT64_C(1) << 18)
+/* Records are 8 bytes per batch: 4 MiB per member. A longer feed is shared out several times. */
+#define RANGE_BATCHES_MAX (UINT64_C(1) << 19)
+
+/* Feeds tokens first ... first+count-1 of some input to an engine. It may be called by several
+ * threads at a time, with different engines. */
+typedef iron_status (*range_feed)(void *input, iron_engine *engine, uint64_t first, uint64_t count,
+                                  iron_progress progress, void *context, iron_error *err);
+
+/* A range of the input for every device. */
+typedef struct feed_round {
+    iron_engine *engine;
+    range_feed feed;
+    void *input;
+    uint64_t first;    /* token of the input at which it begins */
+    uint64_t own;      /* how many the engine takes */
+    uint64_t batches;  /* how many each member takes */
+    uint64_t position; /* in the stream, of the first member's range */
+} feed_round;
+
+static iron_status create_member(void *context, size_t index, iron_progress progress, void *of_part,
+                                 iron_error *err) {
+    iron_engine *e = context;
+    iron_config config = e->config;
+    iron_error why = {0};
+    iron_status status;
+
+    (void)progress;
+    (void)of_part;
+    if (index == 0)
+        return IRON_OK;
+    config.devices = NULL;
+    config.device = e->choice.devices.index[index];
+    config.threads = e->config.threads / e->sharers > 0 ? e->config.threads / e->sharers : 1;
+    config.allocator = NULL;
+    status =
+        iron__engine_create_sharing(&config, e->sharers, &e->members->each[index].engine, &why);
+    if (status != IRON_OK)
+        iron__fail(err, status, why.native, "device %u: %.200s", config.device, why.text);
+    return status;
+}
+
+iron_status iron__members_create(iron_engine *e, iron_error *err) {
+    size_t count = e->choice.devices.count;
+    iron__split split = {.count = count, .part = create_member, .context = e};
+
+    e->members =
+        iron__allocate(e->allocator, 1, sizeof *e->members + count * sizeof e->members->each[0],
+                       "engines on several devices", err);
+    if (!e->members)
+        return IRON_E_NOMEM;
+    e->members->count = count;
+    return iron__split_run(&split, err);
+}
+
+void iron__members_destroy(iron_engine *e) {
+    for (size_t k = 1; e->members && k < e->members->count; k++) {
+        iron_engine_destroy(e->members->each[k].engine);
+        iron__release(e->allocator, e->members->each[k].record);
+    }
+    iron__release(e->allocator, e->members);
+}
+
+/* Whether the engine shares out work: it has other devices, and every batch may be recorded. */
+static bool shares_out(const iron_engine *e) {
+    return e->members && !e->on_batch && !e->range.record;
+}
+
+/* Cuts the next `left` tokens of the input into ranges; false: the engine takes them alone. Members
+ * begin where a batch begins, and for the seal at a multiple of 4. */
+static bool plan_round(feed_round *r, uint64_t left) {
+    const iron_engine *e = r->engine;
+    uint64_t batch = e->config.batch, grid = 1, ranges;
+
+    r->own = e->open.count > 0 ? batch - e->open.count : 0;
+    r->position = e->closed.count + e->open.count + r->own;
+    if (e->config.with_seal) {
+        grid = batch % 4 == 0 ? 1 : batch % 2 == 0 ? 2 : 4;
+        for (uint64_t k = 0; k < grid && r->position % 4 != 0; k++) {
+            r->own += batch;
+            r->position += batch;
+        }
+    }
+    if (r->position % (e->config.with_seal ? 4 : 1) != 0 || r->own >= left)
+        return false;
+    ranges = (left - r->own) / (grid * batch) / e->members->count;
+    ranges = ranges < RANGE_BATCHES_MAX / grid ? ranges : RANGE_BATCHES_MAX / grid;
+    r->batches = ranges * grid;
+    r->own += r->batches * batch;
+    r->position += r->batches * batch;
+    return r->batches > 0 &&
+           r->batches >= RANGE_TOKENS_MIN / batch + (RANGE_TOKENS_MIN % batch > 0);
+}
+
+/* The engine's own range, or that of a member, up to its effect. */
+static iron_status feed_range(void *context, size_t index, iron_progress progress, void *of_part,
+                              iron_error *err) {
+    feed_round *r = context;
+    iron__member *m = &r->engine->members->each[index];
+    uint64_t tokens = r->batches * r->engine->config.batch, before = (index - 1) * tokens;
+
+    if (index == 0)
+        return r->feed(r->input, r->engine, r->first, r->own, progress, of_part, err);
+    IRON_TRY(
+        iron__engine_begin_recording(m->engine, r->position + before, m->record, m->capacity, err));
+    m->engine->outside.is_on = r->engine->outside.is_on;
+    m->engine->outside.found = iron__token_stats_neutral();
+    IRON_TRY(
+        r->feed(r->input, m->engine, r->first + r->own + before, tokens, progress, of_part, err));
+    m->effect.struct_size = sizeof m->effect;
+    return iron_engine_effect(m->engine, &m->effect, NULL, err);
+}
+
+/* Feeds `count` tokens of an input to the engine, with the help of its other devices. */
+static iron_status feed_members(iron_engine *e, range_feed feed, void *input, uint64_t count,
+                                iron_progress progress, void *context, iron_error *err) {
+    feed_round r = {.engine = e, .feed = feed, .input = input};
+    iron__split split = {.count = e->members->count,
+                         .part = feed_range,
+                         .context = &r,
+                         .progress = progress,
+                         .progress_context = context,
+                         .total = count};
+
+    while (plan_round(&r, count - r.first)) {
+        iron_error error = {0};
+        iron_status status;
+
+        for (size_t k = 1; k < e->members->count; k++) {
+            iron__member *m = &e->members->each[k];
+
+            if (m->capacity >= r.batches)
+                continue;
+            iron__release(e->allocator, m->record);
+            m->capacity = 0;
+            IRON_TRY(IRON_ALLOCATE(&m->record, e->allocator, (size_t)r.batches,
+                                   "batches of a device", err));
+            m->capacity = (size_t)r.batches;
+        }
+        split.before = r.first;
+        status = iron__split_run(&split, &error);
+        for (size_t k = 1; status == IRON_OK && k < e->members->count; k++) {
+            iron__member *m = &e->members->each[k];
+
+            e->outside.found = iron__token_stats_merge(e->outside.found, m->engine->outside.found);
+            status = iron_engine_apply_batches(e, &m->effect, m->record, &error);
+        }
+        if (status != IRON_OK) {
+            /* the engine has taken its own range only: if a member's is lost, it cannot go on */
+            bool is_lost = status == IRON_E_NOMEM;
+
+            for (size_t k = 1; k < e->members->count; k++)
+                is_lost = is_lost || e->members->each[k].engine->failure.status != IRON_OK;
+            if (is_lost && e->failure.status == IRON_OK)
+                e->failure = error;
+            return iron__fail_again(err, &error);
+        }
+        r.first += r.own + (e->members->count - 1) * r.batches * e->config.batch;
+    }
+    split.count = 1;
+    split.before = r.first;
+    r.own = count - r.first;
+    return r.own > 0 ? iron__split_run(&split, err) : IRON_OK;
+}
+
+/* Tokens in memory. */
+
+/* Tokens that are checked. */
 static iron_status feed_view(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
     vocab_work work = {e, *view, e->closed.count + e->open.count};
 
@@ -173,8 +358,8 @@ iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const voi
     if (count == 0)
         return IRON_OK;
     IRON_TRY(check_feed(engine, &view, err));
-    if (iron__members_share(engine))
-        return iron__members_feed(engine, feed_view_range, &view, count, NULL, NULL, err);
+    if (shares_out(engine))
+        return feed_members(engine, feed_view_range, &view, count, NULL, NULL, err);
     return feed_view(engine, &view, err);
 }
 
@@ -223,14 +408,23 @@ void iron_engine_tokens_free(iron_engine *engine, void *memory) {
 
 static bool has_slots(const iron_engine *e) { return e->gpu && iron__gpu_feed_has_slots(e->gpu); }
 
-iron_status iron__engine_prepare_one(iron_engine *engine, iron_error *err) {
+static iron_status prepare_one(void *context, size_t index, iron_progress progress, void *of_part,
+                               iron_error *err) {
+    iron_engine *e = context;
     void *slots[IRON_FEED_SLOTS_MAX];
 
-    return has_slots(engine) ? engine->backend->get_slots(engine, slots, err) : IRON_OK;
+    (void)progress;
+    (void)of_part;
+    e = index == 0 ? e : e->members->each[index].engine;
+    return has_slots(e) ? e->backend->get_slots(e, slots, err) : IRON_OK;
 }
 
 iron_status iron_engine_prepare(iron_engine *engine, iron_error *err) {
-    return (engine->members ? iron__members_prepare : iron__engine_prepare_one)(engine, err);
+    iron__split split = {.count = engine->members ? engine->members->count : 1,
+                         .part = prepare_one,
+                         .context = engine};
+
+    return iron__split_run(&split, err);
 }
 
 /* A feed from a source. */
@@ -402,13 +596,13 @@ static iron_status feed_source(iron_engine *e, iron_source *source, uint64_t lim
 
     if (takes_files(e, source))
         return feed_files(e, source, limit, progress, context, err);
-    if (!iron__members_share(e) || !iron__source_is_seekable(source))
+    if (!shares_out(e) || !iron__source_is_seekable(source))
         return feed_ring(e, options, progress, context, err);
     begin = iron__source_position(source);
     count = iron_source_tokens(source) - begin;
     if (limit > 0 && limit < count)
         count = limit;
-    status = iron__members_feed(e, feed_source_range, source, count, progress, context, err);
+    status = feed_members(e, feed_source_range, source, count, progress, context, err);
     iron__source_seek(source, begin + (e->closed.count + e->open.count - before));
     return status;
 }
