@@ -40,15 +40,16 @@
 
 typedef struct stat_run {
     uint64_t length; /* 0 if there is none */
-    uint64_t position;
-    uint32_t value;
+    uint64_t position, value;
 } stat_run;
 
 typedef struct stat_range {
     uint64_t first, tokens, zeros, out_of_vocab;
     uint32_t min, max; /* of no tokens: UINT32_MAX and 0 */
-    uint32_t place_count;
-    iron_stat_place places[IRON_STAT_PLACES];
+    uint64_t place_count;
+    struct {
+        uint64_t position, value;
+    } places[IRON_STAT_PLACES];   /* those past the count are zeros */
     stat_run head, tail, longest; /* runs; head and tail are one if all tokens are equal */
     uint64_t ends;                /* how often the eos occurs */
     uint64_t document_head;       /* tokens up to and including the first eos */
@@ -146,23 +147,6 @@ static uint64_t lengths_tokens(const stat_lengths *t) {
     return sum;
 }
 
-/* 0: there are no documents. */
-static uint64_t lengths_min(const stat_lengths *t) {
-    for (size_t k = 1; k <= LENGTHS_EXACT; k++)
-        if (t->counts[k] > 0)
-            return k;
-    return t->longer_min;
-}
-
-static uint64_t lengths_max(const stat_lengths *t) {
-    if (t->longer_max > 0)
-        return t->longer_max;
-    for (size_t k = (size_t)LENGTHS_EXACT; k > 0; k--)
-        if (t->counts[k] > 0)
-            return k;
-    return 0;
-}
-
 /* The length with number rank (1 ... total) in ascending order; for a shared counter, the smallest
  * length it can stand for. `extra` are up to two lengths that are not in the table. */
 static uint64_t lengths_at(const stat_lengths *t, const uint64_t *extra, size_t extras,
@@ -178,6 +162,21 @@ static uint64_t lengths_at(const stat_lengths *t, const uint64_t *extra, size_t 
             return smallest_of(k);
     }
     return 0;
+}
+
+/* 0: there are no documents. */
+static uint64_t lengths_min(const stat_lengths *t) {
+    uint64_t low = lengths_at(t, NULL, 0, 1);
+
+    return low > LENGTHS_EXACT ? t->longer_min : low;
+}
+
+static uint64_t lengths_max(const stat_lengths *t) {
+    size_t k = (size_t)LENGTHS_EXACT;
+
+    while (k > 0 && t->counts[k] == 0)
+        k--;
+    return t->longer_max > 0 ? t->longer_max : k;
 }
 
 /* Entropy. */
@@ -285,14 +284,14 @@ static uint64_t range_append(stat_range *a, const stat_range *b) {
         a->tail = b->tail;
     }
     offer_run(&a->longest, b->longest);
-    for (uint32_t k = 0; k < b->place_count && a->place_count < IRON_STAT_PLACES; k++)
+    for (size_t k = 0; k < b->place_count && a->place_count < IRON_STAT_PLACES; k++)
         a->places[a->place_count++] = b->places[k];
     joined = append_documents(a, b);
     a->tokens += b->tokens;
     a->zeros += b->zeros;
     a->out_of_vocab += b->out_of_vocab;
-    a->min = a->min < b->min ? a->min : b->min;
-    a->max = a->max > b->max ? a->max : b->max;
+    a->min = (uint32_t)iron__min(a->min, b->min);
+    a->max = (uint32_t)iron__max(a->max, b->max);
     return joined;
 }
 
@@ -398,13 +397,13 @@ const uint64_t *iron_stat_histogram(const iron_stat *stat, uint64_t *ids) {
 /* `open` are lengths that are not in the table; `n` counts all documents. */
 static void describe_lengths(const stat_lengths *t, const uint64_t *open, size_t opens, uint64_t n,
                              iron_stat_report *report) {
-    uint64_t low = t->counts[0] > 0 ? 0 : lengths_min(t), high = lengths_max(t);
+    uint64_t low = lengths_min(t), high = lengths_max(t);
 
     if (n == 0)
         return;
     for (size_t k = 0; k < opens; k++) {
         low = low == 0 || open[k] < low ? open[k] : low;
-        high = open[k] > high ? open[k] : high;
+        high = iron__max(open[k], high);
     }
     report->documents = n;
     report->document_min = low;
@@ -419,18 +418,18 @@ iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, 
     const stat_range *r = &stat->range;
 
     IRON_TRY(iron__struct_check(report, sizeof *report, "iron_stat_report", err));
-    memset(report, 0, sizeof *report);
-    report->struct_size = sizeof *report;
-    report->min = r->tokens ? r->min : 0;
-    report->max = r->max;
-    report->tokens = r->tokens;
-    report->zeros = r->zeros;
-    report->out_of_vocab = r->out_of_vocab;
-    report->place_count = r->place_count;
-    memcpy(report->places, r->places, sizeof report->places);
-    report->run_length = r->longest.length;
-    report->run_position = r->longest.position;
-    report->run_value = r->longest.value;
+    *report = (iron_stat_report){.struct_size = sizeof *report,
+                                 .min = r->tokens ? r->min : 0,
+                                 .max = r->max,
+                                 .tokens = r->tokens,
+                                 .zeros = r->zeros,
+                                 .out_of_vocab = r->out_of_vocab,
+                                 .place_count = (uint32_t)r->place_count,
+                                 .run_length = r->longest.length,
+                                 .run_position = r->longest.position,
+                                 .run_value = (uint32_t)r->longest.value};
+    for (size_t k = 0; k < IRON_STAT_PLACES; k++)
+        report->places[k] = (iron_stat_place){r->places[k].position, (uint32_t)r->places[k].value};
     if (stat->lengths) {
         uint64_t open[2]; /* the range's first and last document, which are in no table */
         size_t opens = 0;
@@ -565,8 +564,10 @@ static inline uint64_t position_of(const builder *b, size_t ahead) {
 static void add_place(builder *b, uint32_t value, size_t ahead) {
     stat_range *r = b->range;
 
-    if (r->place_count < IRON_STAT_PLACES)
-        r->places[r->place_count++] = (iron_stat_place){position_of(b, ahead), value};
+    if (r->place_count < IRON_STAT_PLACES) {
+        r->places[r->place_count].position = position_of(b, ahead);
+        r->places[r->place_count++].value = value;
+    }
     r->out_of_vocab++;
 }
 
@@ -577,11 +578,8 @@ static inline void lengthen_run(builder *b, uint64_t by) {
     if (r->head.length == r->tail.position + r->tail.length - r->first)
         r->head.length += by;
     r->tail.length += by;
-    if (r->tail.length > r->longest.length) {
-        r->longest = r->tail;
-        if (r->tail.length > b->run_floor)
-            b->run_floor = r->tail.length;
-    }
+    offer_run(&r->longest, r->tail);
+    b->run_floor = iron__max(b->run_floor, r->longest.length);
 }
 
 static inline void add_to_run(builder *b, uint32_t value, size_t ahead) {
@@ -1066,132 +1064,87 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
 #define HAS_ROWS      UINT64_C(2)
 #define HAS_DOCUMENTS UINT64_C(4)
 #define HEADER_WORDS  4u
-#define RANGE_WORDS   (18u + 2u * IRON_STAT_PLACES)
+#define RANGE_WORDS   (sizeof(stat_range) / sizeof(uint64_t))
 
-/* Words being written, or only counted where there is no memory for them; or words being read: past
- * the end they are zeros, and is_valid becomes false. */
-typedef struct word_list {
-    uint64_t *words;       /* to write */
-    const uint64_t *given; /* to read; NULL: writing */
+_Static_assert(RANGE_WORDS == 18 + 2 * IRON_STAT_PLACES, "a range has no padding");
+
+/* Words being written, or only counted where there is no memory for them. */
+typedef struct word_writer {
+    uint64_t *words;
     size_t capacity, count;
-    bool is_valid;
-} word_list;
+} word_writer;
 
-static void put(word_list *w, uint64_t value) {
-    if (w->count < w->capacity)
-        w->words[w->count] = value;
-    w->count++;
+static void put(word_writer *w, const void *values, size_t count) {
+    for (size_t k = 0; k < count; k++, w->count++)
+        if (w->count < w->capacity)
+            memcpy(w->words + w->count, (const uint64_t *)values + k, sizeof *w->words);
 }
 
-static uint64_t get(word_list *w) {
-    if (w->count < w->capacity)
-        return w->given[w->count++];
-    w->is_valid = false;
-    return 0;
-}
-
-/* Writes or reads a number: so the layout is described once. */
-static void pass(word_list *w, uint64_t *value) {
-    if (w->given)
-        *value = get(w);
-    else
-        put(w, *value);
-}
-
-static void pass_u32(word_list *w, uint32_t *value) {
-    uint64_t word = *value;
-
-    pass(w, &word);
-    w->is_valid = w->is_valid && word <= UINT32_MAX;
-    *value = (uint32_t)word;
-}
-
-static void pass_run(word_list *w, stat_run *run) {
-    pass(w, &run->length);
-    pass(w, &run->position);
-    pass_u32(w, &run->value);
-}
-
-static void pass_range(word_list *w, stat_range *r) {
-    uint64_t extremes = (uint64_t)r->max << 32 | r->min;
-
-    pass(w, &r->first);
-    pass(w, &r->tokens);
-    pass(w, &r->zeros);
-    pass(w, &r->out_of_vocab);
-    pass(w, &extremes);
-    r->min = (uint32_t)extremes;
-    r->max = (uint32_t)(extremes >> 32);
-    pass_u32(w, &r->place_count);
-    for (size_t k = 0; k < IRON_STAT_PLACES; k++) { /* those past the count are zeros */
-        pass(w, &r->places[k].position);
-        pass_u32(w, &r->places[k].value);
-    }
-    pass_run(w, &r->head);
-    pass_run(w, &r->tail);
-    pass_run(w, &r->longest);
-    pass(w, &r->ends);
-    pass(w, &r->document_head);
-    pass(w, &r->document_tail);
-}
-
-static void put_lengths(word_list *w, const stat_lengths *t) {
+static void put_lengths(word_writer *w, const stat_lengths *t) {
     uint64_t used = 0;
 
     for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
         used += t->counts[k] > 0;
-    put(w, used);
-    for (size_t k = 0; k < LENGTHS_COUNTERS; k++) {
-        if (t->counts[k] == 0)
-            continue;
-        put(w, k);
-        put(w, t->counts[k]);
-    }
-    put(w, t->longer_min);
-    put(w, t->longer_max);
+    put(w, &used, 1);
+    for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
+        if (t->counts[k] > 0)
+            put(w, (uint64_t[]){k, t->counts[k]}, 2);
+    put(w, (uint64_t[]){t->longer_min, t->longer_max}, 2);
 }
 
 size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t capacity) {
-    word_list w = {.words = words, .capacity = words ? capacity : 0};
-    stat_range range = stat->range;
+    word_writer w = {.words = words, .capacity = words ? capacity : 0};
+    uint64_t flags = (stat->histogram ? HAS_HISTOGRAM : 0) |
+                     (stat->own_cut == IRON_BAG_CUT_ROWS ? HAS_ROWS : 0) |
+                     (stat->own_cut == IRON_BAG_CUT_DOCUMENTS ? HAS_DOCUMENTS : 0);
+    uint64_t checksum = 0;
 
-    put(&w, SIGNATURE);
-    put(&w, (stat->histogram ? HAS_HISTOGRAM : 0) |
-                (stat->own_cut == IRON_BAG_CUT_ROWS ? HAS_ROWS : 0) |
-                (stat->own_cut == IRON_BAG_CUT_DOCUMENTS ? HAS_DOCUMENTS : 0));
-    put(&w, stat->rule.vocab);
-    put(&w, stat->rule.eos);
-    pass_range(&w, &range);
+    put(&w, (uint64_t[]){SIGNATURE, flags, stat->rule.vocab, stat->rule.eos}, HEADER_WORDS);
+    put(&w, &stat->range, RANGE_WORDS);
     if (stat->lengths)
         put_lengths(&w, stat->lengths);
     if (stat->own)
         put_lengths(&w, stat->own);
     if (stat->histogram)
-        for (size_t k = 0; k < stat->rule.vocab; k++)
-            put(&w, stat->histogram[k]);
-    put(&w, w.count < w.capacity ? iron__fnv(IRON_FNV_START, words, w.count * sizeof *words) : 0);
+        put(&w, stat->histogram, (size_t)stat->rule.vocab);
+    if (w.count < w.capacity)
+        checksum = iron__fnv(IRON_FNV_START, words, w.count * sizeof *words);
+    put(&w, &checksum, 1);
     return w.count;
 }
 
+/* Words being read: past the end they are zeros, and is_valid becomes false. */
+typedef struct word_reader {
+    const uint64_t *words;
+    size_t capacity, count;
+    bool is_valid;
+} word_reader;
+
+static uint64_t get(word_reader *r) {
+    if (r->count < r->capacity)
+        return r->words[r->count++];
+    r->is_valid = false;
+    return 0;
+}
+
 /* Adds; beyond 2^64 the words are not valid. */
-static uint64_t add_checked(word_list *r, uint64_t sum, uint64_t more) {
+static uint64_t add_checked(word_reader *r, uint64_t sum, uint64_t more) {
     r->is_valid = r->is_valid && more <= UINT64_MAX - sum;
     return sum + more;
 }
 
 static bool are_places_valid(const stat_range *r, uint64_t vocab) {
-    uint64_t expected = r->out_of_vocab < IRON_STAT_PLACES ? r->out_of_vocab : IRON_STAT_PLACES;
     uint64_t next = r->first;
 
-    if (r->place_count != expected || (r->out_of_vocab > 0) != (r->max >= vocab))
+    if (r->place_count != iron__min(r->out_of_vocab, IRON_STAT_PLACES) ||
+        (r->out_of_vocab > 0) != (r->max >= vocab))
         return false;
-    for (uint32_t k = 0; k < r->place_count; k++) {
-        const iron_stat_place *p = &r->places[k];
+    for (size_t k = 0; k < r->place_count; k++) {
+        uint64_t position = r->places[k].position, value = r->places[k].value;
 
-        if (p->position < next || p->position - r->first >= r->tokens || p->value < vocab ||
-            p->value > r->max)
+        if (position < next || position - r->first >= r->tokens || value < vocab || value > r->max)
             return false;
-        next = p->position + 1;
+        next = position + 1;
     }
     return true;
 }
@@ -1224,20 +1177,17 @@ static bool are_documents_valid(const stat_range *r, bool has_eos) {
 
 /* Is this a range that tokens can have? false: the fields contradict each other. */
 static bool is_range_valid(const stat_range *r, uint64_t vocab, bool has_eos) {
-    bool has_zeros = r->zeros > 0;
+    stat_range none = range_at(r->first);
 
     if (r->tokens == 0)
-        return r->zeros == 0 && r->out_of_vocab == 0 && r->min == UINT32_MAX && r->max == 0 &&
-               r->place_count == 0 && r->head.length == 0 && r->tail.length == 0 &&
-               r->longest.length == 0 && r->ends == 0 && r->document_head == 0 &&
-               r->document_tail == 0;
+        return memcmp(r, &none, sizeof none) == 0;
     return r->tokens <= UINT64_MAX - r->first && r->min <= r->max && r->zeros <= r->tokens &&
-           has_zeros == (r->min == 0) && r->out_of_vocab <= r->tokens &&
+           (r->zeros > 0) == (r->min == 0) && r->out_of_vocab <= r->tokens &&
            are_places_valid(r, vocab) && are_runs_valid(r) && are_documents_valid(r, has_eos);
 }
 
 /* Reads counters from `lowest` on; returns how many documents there are. */
-static uint64_t get_table(word_list *r, stat_lengths *t, uint64_t lowest) {
+static uint64_t get_table(word_reader *r, stat_lengths *t, uint64_t lowest) {
     uint64_t used = get(r), documents = 0, next = lowest;
 
     for (uint64_t k = 0; k < used && r->is_valid; k++) {
@@ -1258,7 +1208,7 @@ static uint64_t get_table(word_list *r, stat_lengths *t, uint64_t lowest) {
     return documents;
 }
 
-static void get_histogram(word_list *r, iron_stat *stat) {
+static void get_histogram(word_reader *r, iron_stat *stat) {
     uint64_t tokens = 0;
 
     for (size_t k = 0; k < stat->rule.vocab && r->is_valid; k++) {
@@ -1271,7 +1221,7 @@ static void get_histogram(word_list *r, iron_stat *stat) {
 
 iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
                                  iron_error *err) {
-    word_list r = {.given = words, .capacity = count - 1, .count = HEADER_WORDS, .is_valid = true};
+    word_reader r = {words, count - 1, HEADER_WORDS + RANGE_WORDS, false};
     iron_stat *s = NULL;
 
     *out = NULL;
@@ -1287,8 +1237,8 @@ iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat 
                  count);
     IRON_TRY(stat_create(&(stat_rule){words[2], words[3]}, words[1] & HAS_HISTOGRAM, 0, &s, err));
     assert(s);
-    pass_range(&r, &s->range);
-    r.is_valid = r.is_valid && is_range_valid(&s->range, s->rule.vocab, s->lengths);
+    memcpy(&s->range, words + HEADER_WORDS, sizeof s->range);
+    r.is_valid = is_range_valid(&s->range, s->rule.vocab, s->lengths);
     if (s->lengths && r.is_valid) {
         /* Documents fill the range: those inside, the first and the last. */
         uint64_t documents = get_table(&r, s->lengths, 1);
