@@ -589,60 +589,51 @@ static void note_first(iron_diff_report *r, const stream p[2], uint64_t position
     }
 }
 
-static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) {
-    iron_diff *d = run->diff;
-    uint64_t position = 0;
+/* Compares what was read of both, from `position` on, chunk by chunk. */
+static void compare_pieces(diff_run *run, const stream p[2], uint64_t position, size_t common) {
+    uint64_t chunk_tokens = run->diff->bits.chunk_tokens;
 
-    for (;;) {
-        size_t common;
-        uint64_t chunk_tokens;
+    for (size_t done = 0, some; done < common; done += some) {
+        uint64_t to_border = chunk_tokens - (position + done) % chunk_tokens;
+        iron__tokens_view a = iron__view_rest(&p[0].view, done);
+        iron__tokens_view b = iron__view_rest(&p[1].view, done);
+        size_t same, last;
 
-        IRON_TRY(stream_read(&p[0], position, err));
-        IRON_TRY(stream_read(&p[1], position, err));
-        common = p[0].view.count < p[1].view.count ? p[0].view.count : p[1].view.count;
-        IRON_TRY(bits_reserve(&d->bits, position + common, err));
-        /* The tokens that both have in this piece, chunk by chunk. */
-        chunk_tokens = run->diff->bits.chunk_tokens;
-        for (size_t done = 0; done < common;) {
-            uint64_t to_border = chunk_tokens - (position + done) % chunk_tokens;
-            size_t some = to_border < common - done ? (size_t)to_border : common - done, same;
-            iron__tokens_view a = iron__view_rest(&p[0].view, done);
-            iron__tokens_view b = iron__view_rest(&p[1].view, done);
-
-            a.count = b.count = some;
-            same = common_part(&a, &b, false);
-            if (same < some) {
-                bits_set(&run->diff->bits, (position + done) / chunk_tokens);
-                note_first(&run->diff->report, p, position, done + same);
-                while (iron__view_stored(&a, some - 1) == iron__view_stored(&b, some - 1))
-                    some--;
-                run->last_end = position + done + some;
-                some = a.count;
-            }
-            done += some;
-        }
-        if (p[0].view.count != p[1].view.count || common == 0) { /* reads are short at ends only */
-            if (p[0].view.count != p[1].view.count)
-                note_first(&d->report, p, position, common);
-            break;
-        }
-        position += common;
-        IRON_TRY(iron__progress(run->progress, run->context, position, IRON_COUNT_UNKNOWN, err));
-    }
-    for (int side = 0; side < 2; side++) {
-        uint64_t *tokens = &d->report.tokens[side];
-
-        *tokens = position + p[side].view.count;
-        if (p[side].view.count < PIECE_TOKENS)
+        a.count = b.count = last = some = iron__min_size(common - done, to_border);
+        same = common_part(&a, &b, false);
+        if (same == some)
             continue;
-        do { /* a stream that continues alone is read to its end: its tokens must be counted */
-            IRON_TRY(stream_read(&p[side], *tokens, err));
-            *tokens += p[side].view.count;
-            IRON_TRY(iron__progress(run->progress, run->context, *tokens, IRON_COUNT_UNKNOWN, err));
-        } while (p[side].view.count > 0);
+        bits_set(&run->diff->bits, (position + done) / chunk_tokens);
+        note_first(&run->diff->report, p, position, done + same);
+        while (iron__view_stored(&a, last - 1) == iron__view_stored(&b, last - 1))
+            last--;
+        run->last_end = position + done + last;
     }
-    IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
-    bits_set_tokens(&d->bits, common_tokens(&d->report), longer_tokens(&d->report));
+    if (p[0].view.count != p[1].view.count) /* reads are short at ends only */
+        note_first(&run->diff->report, p, position, common);
+}
+
+/* A stream that continues alone is read to its end, too: its tokens must be counted. */
+static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) {
+    iron_diff_report *r = &run->diff->report;
+    diff_bits *bits = &run->diff->bits;
+    bool has_ended[2] = {false, false};
+
+    for (uint64_t position = 0; !has_ended[0] || !has_ended[1]; position += PIECE_TOKENS) {
+        for (int side = 0; side < 2; side++) {
+            p[side].view.count = 0;
+            if (!has_ended[side])
+                IRON_TRY(stream_read(&p[side], position, err));
+            has_ended[side] = p[side].view.count < PIECE_TOKENS;
+            r->tokens[side] += p[side].view.count;
+        }
+        IRON_TRY(bits_reserve(bits, common_tokens(r), err));
+        compare_pieces(run, p, position, iron__min_size(p[0].view.count, p[1].view.count));
+        IRON_TRY(
+            iron__progress(run->progress, run->context, longer_tokens(r), IRON_COUNT_UNKNOWN, err));
+    }
+    IRON_TRY(bits_reserve(bits, longer_tokens(r), err));
+    bits_set_tokens(bits, common_tokens(r), longer_tokens(r));
     return IRON_OK;
 }
 
@@ -856,6 +847,24 @@ static iron_status agree_before(diff_run *run, uint64_t a, uint64_t b, uint64_t 
 
     pair.is_backward = true;
     return compare_texts(run, &pair, same, err);
+}
+
+/* `length` tokens of the first from at[0] on, and of the second from at[1] on. */
+typedef struct block {
+    uint64_t at[2], length;
+} block;
+
+/* Have both the same tokens in all of these blocks? */
+static iron_status blocks_agree(diff_run *run, const block *blocks, size_t count, bool *agree,
+                                iron_error *err) {
+    *agree = true;
+    for (size_t k = 0; k < count && *agree; k++) {
+        uint64_t same;
+
+        IRON_TRY(agree_from(run, blocks[k].at[0], blocks[k].at[1], blocks[k].length, &same, err));
+        *agree = same == blocks[k].length;
+    }
+    return IRON_OK;
 }
 
 /* Seeds. */
@@ -1119,116 +1128,105 @@ static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
  * is empty it is a move. Then the tokens that X and Y begin or end with alike, which look as if
  * they were not in the gap, have to be added again. */
 
-typedef struct exchange {
-    uint64_t ahead, behind;
-} exchange;
-
-static iron_status try_move(diff_run *run, const text_gap *g, exchange x, edit *e,
-                            iron_error *err) {
-    uint64_t length = x.ahead + x.behind, gap = g->end[0] - g->first, slack = length - gap;
+static iron_status try_move(diff_run *run, const text_gap *g, uint64_t ahead, uint64_t behind,
+                            edit *e, iron_error *err) {
+    uint64_t length = ahead + behind, gap = g->end[0] - g->first, slack = length - gap;
     uint64_t before, same, low, tokens = run->text[0].tokens;
+    bool agree;
 
-    if (length < gap || slack > SLACK_MAX || g->first + x.ahead > tokens || x.behind > g->end[0])
+    if (length < gap || slack > SLACK_MAX || g->first + ahead > tokens || behind > g->end[0])
         return IRON_OK;
     /* Y from the gap's beginning on, and X up to its end */
     IRON_TRY(
-        agree_before(run, g->first + x.ahead, g->first, iron__min(slack, g->first), &before, err));
+        agree_before(run, g->first + ahead, g->first, iron__min(slack, g->first), &before, err));
     low = g->first - before;
     if (low + length < g->end[0])
         low = g->end[0] - length;
-    IRON_TRY(agree_from(run, g->end[0] - x.behind, g->end[0], iron__min(slack, tokens - g->end[0]),
+    IRON_TRY(agree_from(run, g->end[0] - behind, g->end[0], iron__min(slack, tokens - g->end[0]),
                         &same, err));
     if (low > g->first || low + length > g->end[0] + same)
         return IRON_OK;
-    IRON_TRY(agree_from(run, low + x.ahead, low, x.behind, &same, err));
-    if (same < x.behind)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, low, low + x.behind, x.ahead, &same, err));
-    if (same < x.ahead)
+    IRON_TRY(blocks_agree(run,
+                          (block[]){{{low + ahead, low}, behind}, {{low, low + behind}, ahead}}, 2,
+                          &agree, err));
+    if (!agree)
         return IRON_OK;
     e->kind = IRON_DIFF_MOVED;
-    e->length = iron__min(x.ahead, x.behind);
-    e->position = x.behind <= x.ahead ? low : low + x.behind;
-    e->source = x.behind <= x.ahead ? low + x.ahead : low;
+    e->length = iron__min(ahead, behind);
+    e->position = behind <= ahead ? low : low + behind;
+    e->source = behind <= ahead ? low + ahead : low;
     return IRON_OK;
 }
 
-static iron_status try_swap(diff_run *run, const text_gap *g, exchange x, edit *e,
-                            iron_error *err) {
-    uint64_t first = g->first, end = g->end[0], middle, middle_end, same;
+static iron_status try_swap(diff_run *run, const text_gap *g, uint64_t ahead, uint64_t behind,
+                            edit *e, iron_error *err) {
+    uint64_t first = g->first, end = g->end[0];
+    uint64_t middle = end - ahead, middle_end = first + behind; /* of the second, where M is */
+    const block blocks[] = {{{first + ahead, first}, middle - first},
+                            {{first, middle_end}, end - middle_end},
+                            {{middle + ahead - behind, middle}, middle_end - middle}};
+    bool agree;
 
-    if (x.ahead >= end - first || x.behind >= end - first)
+    if (ahead >= end - first || behind >= end - first || middle > middle_end)
         return IRON_OK;
-    middle = end - x.ahead;        /* where Y ends in the second */
-    middle_end = first + x.behind; /* and X begins */
-    if (middle > middle_end)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, first + x.ahead, first, middle - first, &same, err));
-    if (same < middle - first)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, first, middle_end, end - middle_end, &same, err));
-    if (same < end - middle_end)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, middle + x.ahead - x.behind, middle, middle_end - middle, &same, err));
-    if (same < middle_end - middle)
-        return IRON_OK;
-    e->kind = IRON_DIFF_REORDERED;
-    e->source = first + x.ahead;
+    IRON_TRY(blocks_agree(run, blocks, 3, &agree, err));
+    if (agree) {
+        e->kind = IRON_DIFF_REORDERED;
+        e->source = first + ahead;
+    }
     return IRON_OK;
 }
 
-/* Distances at which tokens of the second's gap were found in the first. */
+/* By how much tokens of the second's gap were found further on in the first; modulo 2^64, those
+ * further back. */
 typedef struct distances {
-    uint64_t ahead[HITS_MAX], behind[HITS_MAX];
-    size_t ahead_count, behind_count;
+    uint64_t by[HITS_MAX];
+    size_t count;
     bool has_begin; /* what the second's gap begins with was found */
 } distances;
 
-static void add_distance(uint64_t *list, size_t *count, uint64_t distance) {
-    for (size_t k = 0; k < *count; k++)
-        if (list[k] == distance)
-            return;
-    if (*count < HITS_MAX)
-        list[(*count)++] = distance;
-}
+static distances list_distances(const seed_scan *scan, const uint64_t starts[2]) {
+    distances d = {.count = 0};
 
-static void list_distances(const seed_scan *scan, const uint64_t starts[2], distances *d) {
-    *d = (distances){.ahead_count = 0};
     for (size_t k = 0; k < atomic_load(&scan->hit_count); k++) {
         const seed_hit *hit = &scan->hits[k];
-        uint64_t at = starts[hit->needle] + hit->offset;
+        uint64_t by = hit->at - (starts[hit->needle] + hit->offset);
+        size_t known = 0;
 
-        d->has_begin = d->has_begin || (hit->needle == 0 && hit->at != at);
-        if (hit->at > at)
-            add_distance(d->ahead, &d->ahead_count, hit->at - at);
-        else if (hit->at < at)
-            add_distance(d->behind, &d->behind_count, at - hit->at);
+        d.has_begin = d.has_begin || (hit->needle == 0 && by != 0);
+        while (known < d.count && d.by[known] != by)
+            known++;
+        if (by != 0 && known == d.count)
+            d.by[d.count++] = by;
     }
+    return d;
 }
+
+static bool is_ahead(uint64_t by) { return by <= INT64_MAX; }
 
 static iron_status try_distances(diff_run *run, const text_gap *g, const distances *d, edit *e,
                                  iron_error *err) {
     uint64_t gap = g->end[0] - g->first;
 
-    for (size_t i = 0; i < d->ahead_count; i++)
-        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++) {
-            exchange x = {d->ahead[i], d->behind[k]};
-
-            IRON_TRY(try_move(run, g, x, e, err));
+    for (size_t i = 0; i < d->count; i++)
+        for (size_t k = 0; k < d->count && e->kind == IRON_DIFF_CHANGED; k++) {
+            if (!is_ahead(d->by[i]) || is_ahead(d->by[k]))
+                continue;
+            IRON_TRY(try_move(run, g, d->by[i], -d->by[k], e, err));
             if (e->kind == IRON_DIFF_CHANGED)
-                IRON_TRY(try_swap(run, g, x, e, err));
+                IRON_TRY(try_swap(run, g, d->by[i], -d->by[k], e, err));
         }
-    /* one block is too short for a seed: its distance follows from the other's */
-    for (uint64_t slack = 0; slack <= SLACK_MAX / 4; slack++) {
-        for (size_t k = 0; k < d->ahead_count && e->kind == IRON_DIFF_CHANGED; k++)
-            if (d->ahead[k] < gap)
-                IRON_TRY(
-                    try_move(run, g, (exchange){d->ahead[k], gap + slack - d->ahead[k]}, e, err));
-        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++)
-            if (d->behind[k] < gap)
-                IRON_TRY(
-                    try_move(run, g, (exchange){gap + slack - d->behind[k], d->behind[k]}, e, err));
-    }
+    /* one block is too short for a seed: its distance follows from the other's; of both kinds, those
+     * ahead first */
+    for (uint64_t slack = 0; slack <= SLACK_MAX / 4; slack++)
+        for (size_t k = 0; k < 2 * d->count && e->kind == IRON_DIFF_CHANGED; k++) {
+            bool wants_ahead = k < d->count;
+            uint64_t by = d->by[k % d->count], far = is_ahead(by) ? by : -by;
+
+            if (is_ahead(by) == wants_ahead && far < gap)
+                IRON_TRY(try_move(run, g, wants_ahead ? far : gap + slack - far,
+                                  wants_ahead ? gap + slack - far : far, e, err));
+        }
     return IRON_OK;
 }
 
@@ -1250,7 +1248,7 @@ static iron_status find_exchange_by(diff_run *run, const text_gap *g, size_t len
     for (int k = 0; k < 2; k++)
         free_seeds(&needles[k]);
     IRON_TRY(status);
-    list_distances(&scan, starts, &d);
+    d = list_distances(&scan, starts);
     *has_begin = *has_begin || d.has_begin;
     return try_distances(run, g, &d, e, err);
 }
@@ -1279,10 +1277,6 @@ static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, bool
  * tokens. */
 
 #define BLOCKS_MAX 1024u
-
-typedef struct block {
-    uint64_t at[2], length;
-} block;
 
 /* The longest block of the first's gap that begins at a place of the second's, found by a needle of
  * this length. */
@@ -1707,16 +1701,10 @@ typedef struct placed_mark {
     uint64_t mark, position;
 } placed_mark;
 
-typedef struct pair {
+/* A mark's positions in both. */
+typedef struct mark_pair {
     uint64_t at[2];
-} pair;
-
-typedef struct pairing {
-    placed_mark *marks[2];
-    size_t count[2];
-    pair *pairs;
-    size_t pair_count;
-} pairing;
+} mark_pair;
 
 /* The manifest's marks from a chunk on that occur once, sorted. */
 static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mark **marks,
@@ -1740,41 +1728,42 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
     return IRON_OK;
 }
 
-static iron_status pair_up(pairing *p, iron_error *err) {
-    size_t i = 0, j = 0;
+/* Returns the number of pairs, sorted; there is room for all marks of the first. */
+static size_t pair_up(placed_mark *const marks[2], const size_t count[2], mark_pair *pairs) {
+    size_t i = 0, j = 0, pair_count = 0;
 
-    IRON_TRY(IRON_NEW(&p->pairs, p->count[0], "marks of chunks", err));
-    while (i < p->count[0] && j < p->count[1]) {
-        placed_mark x = p->marks[0][i], y = p->marks[1][j];
+    while (i < count[0] && j < count[1]) {
+        placed_mark x = marks[0][i], y = marks[1][j];
 
         if (x.mark == y.mark)
-            p->pairs[p->pair_count++] = (pair){{x.position, y.position}};
+            pairs[pair_count++] = (mark_pair){{x.position, y.position}};
         i += x.mark <= y.mark;
         j += y.mark <= x.mark;
     }
-    qsort(p->pairs, p->pair_count, sizeof *p->pairs, iron__by_first_number);
-    return IRON_OK;
+    qsort(pairs, pair_count, sizeof *pairs, iron__by_first_number);
+    return pair_count;
 }
 
 /* Differences modulo 2^64 compare as well as signed ones. */
-static uint64_t moved_by(const pair *p) { return p->at[1] - p->at[0]; }
+static uint64_t moved_by(const mark_pair *p) { return p->at[1] - p->at[0]; }
 
 /* `apart`: up to there nothing has moved. */
-static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_shift *shift) {
+static void vote(const mark_pair *pairs, size_t count, uint64_t length_says, uint64_t apart,
+                 marks_shift *shift) {
     uint64_t moved = 0;
 
-    for (size_t k = 0; k < p->pair_count; k++) {
-        uint64_t says = moved_by(&p->pairs[k]);
+    for (size_t k = 0; k < count; k++) {
+        uint64_t says = moved_by(&pairs[k]);
         size_t votes = 0, seen = 0;
 
         if (!shift->is_found && says == 0)
-            apart = p->pairs[k].at[0];
+            apart = pairs[k].at[0];
         if (shift->is_found && says == moved)
             shift->votes++;
         if (says == moved)
             continue;
-        for (; seen < NEXT_PAIRS && k + seen < p->pair_count; seen++)
-            votes += moved_by(&p->pairs[k + seen]) == says;
+        for (; seen < NEXT_PAIRS && k + seen < count; seen++)
+            votes += moved_by(&pairs[k + seen]) == says;
         if (2 * votes < seen || (votes < 2 && says != length_says))
             continue; /* the next pairs do not confirm it */
         if (shift->is_found) {
@@ -1783,8 +1772,8 @@ static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_s
             shift->is_found = true;
             shift->votes = 1;
             shift->apart = apart;
-            shift->at[0] = p->pairs[k].at[0];
-            shift->at[1] = p->pairs[k].at[1];
+            shift->at[0] = pairs[k].at[0];
+            shift->at[1] = pairs[k].at[1];
             moved = says;
         }
     }
@@ -1793,24 +1782,27 @@ static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_s
 /* Searches chunks from `chunk` on. */
 static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest *b, uint64_t chunk,
                                     marks_shift *shift, iron_error *err) {
-    pairing p = {0};
+    placed_mark *marks[2] = {NULL, NULL};
+    mark_pair *pairs = NULL;
+    size_t count[2];
     uint64_t at;
-    iron_status status = list_marks(a, chunk, &p.marks[0], &p.count[0], err);
+    iron_status status = list_marks(a, chunk, &marks[0], &count[0], err);
 
     *shift = (marks_shift){0};
     if (status == IRON_OK)
-        status = list_marks(b, chunk, &p.marks[1], &p.count[1], err);
+        status = list_marks(b, chunk, &marks[1], &count[1], err);
     if (status == IRON_OK)
-        status = pair_up(&p, err);
+        status = IRON_NEW(&pairs, count[0], "marks of chunks", err);
     if (status == IRON_OK)
-        vote(&p, b->tokens - a->tokens, chunk * a->chunk_tokens, shift);
+        vote(pairs, pair_up(marks, count, pairs), b->tokens - a->tokens, chunk * a->chunk_tokens,
+             shift);
     /* chunks between where they part and the first vote, not counting what was inserted */
     at = iron__min(shift->at[0], shift->at[1]);
     if (at > shift->apart && shift->votes < (at - shift->apart) / a->chunk_tokens)
         shift->is_found = false;
-    free(p.marks[0]);
-    free(p.marks[1]);
-    free(p.pairs);
+    free(marks[0]);
+    free(marks[1]);
+    free(pairs);
     return status;
 }
 
