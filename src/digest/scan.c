@@ -252,19 +252,6 @@ static void add_candidate(const uint32_t *tokens, size_t at, uint64_t offset, ir
     }
 }
 
-/* Computes the words of a block; is one of them a candidate's? */
-static inline bool has_candidate(const uint32_t *tokens, uint32_t words[MARK_BLOCK]) {
-    uint32_t smallest = UINT32_MAX;
-
-    for (size_t k = 0; k < MARK_BLOCK; k++) {
-        uint32_t word = candidate_word(tokens + k);
-
-        words[k] = word;
-        smallest = word < smallest ? word : smallest;
-    }
-    return is_candidate(smallest);
-}
-
 /* Adds the windows that begin at tokens `begin` ... `begin + windows - 1` of the view, which must
  * hold IRON_MARK_TOKENS - 1 more, to the chunk's mark; token `begin` is at `offset` of the chunk.
  * `wide` is scratch memory. */
@@ -274,13 +261,18 @@ static void marks_add(const iron__tokens_view *view, size_t begin, size_t window
         size_t count = windows + IRON_MARK_TOKENS - 1;
         const uint32_t *tokens = iron__view_tokens(view, begin, &count, wide);
         size_t some = count - (IRON_MARK_TOKENS - 1);
-        uint32_t words[MARK_BLOCK];
         size_t at = 0;
 
         for (; at + MARK_BLOCK <= some; at += MARK_BLOCK) {
-            if (!has_candidate(tokens + at, words))
-                continue;
-            for (size_t k = 0; k < MARK_BLOCK; k++)
+            uint32_t words[MARK_BLOCK], smallest = UINT32_MAX;
+
+            for (size_t k = 0; k < MARK_BLOCK; k++) {
+                uint32_t word = candidate_word(tokens + at + k);
+
+                words[k] = word;
+                smallest = word < smallest ? word : smallest;
+            }
+            for (size_t k = 0; is_candidate(smallest) && k < MARK_BLOCK; k++)
                 if (is_candidate(words[k]))
                     add_candidate(tokens, at + k, offset, chunk);
         }
@@ -295,32 +287,9 @@ static void marks_add(const iron__tokens_view *view, size_t begin, size_t window
 
 /* Pieces. */
 
-/* The 1 ... 3 tokens of the stream's last quad; the seal pads them with zeros, statistics do
- * not. */
-static void add_last_quad(const scan_job *scan, const uint32_t *tokens, size_t count,
-                          uint64_t first, iron__seal_words *words, iron__token_stats *stats) {
-    uint32_t quad[4] = {0, 0, 0, 0};
-    iron__quads_run run = {quad, 1, first / 4, scan->options.vocab};
-
-    memcpy(quad, tokens, count * sizeof *quad);
-    scan->row->take(&run, words, NULL);
-    words->count -= 4 - count;
-    if (stats)
-        iron__stats_add(stats, tokens, count, first, scan->options.vocab);
-}
-
-static void add_tokens(const scan_job *scan, const uint32_t *tokens, size_t count, uint64_t first,
-                       iron__seal_words *words, iron__token_stats *stats) {
-    iron__quads_run run = {tokens, count / 4, first / 4, scan->options.vocab};
-
-    if (run.quads > 0)
-        scan->row->take(&run, words, stats);
-    if (count % 4 != 0)
-        add_last_quad(scan, tokens + 4 * run.quads, count % 4, first + 4 * run.quads, words, stats);
-}
-
 /* Adds tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a stream;
- * only at its end their number may be no multiple of 4. */
+ * only at its end their number may be no multiple of 4: the seal pads the last quad with zeros,
+ * statistics do not. */
 static void add_range(const scan_job *scan, const iron__tokens_view *view, size_t begin, size_t end,
                       uint64_t offset, worker *w, iron__seal_words *words,
                       iron__token_stats *stats) {
@@ -331,8 +300,14 @@ static void add_range(const scan_job *scan, const iron__tokens_view *view, size_
     if (rest > 0) {
         const uint32_t *last =
             iron__view_check_tokens(view, end - rest, &rest, w->wide, &w->has_bad);
+        uint32_t quad[4] = {0, 0, 0, 0};
+        iron__quads_run run = {quad, 1, offset / 4 + quads, scan->options.vocab};
 
-        add_last_quad(scan, last, rest, offset + 4 * quads, words, stats);
+        memcpy(quad, last, rest * sizeof *quad);
+        scan->row->take(&run, words, NULL);
+        words->count -= 4 - rest;
+        if (stats)
+            iron__stats_add(stats, quad, rest, offset + 4 * quads, scan->options.vocab);
     }
 }
 
@@ -347,9 +322,10 @@ static iron__chunk scan_chunk_piece(const scan_job *scan, const piece *p, size_t
     for (size_t at = begin; at < end;) {
         size_t count = iron__min_size(end - at, BLOCK_TOKENS);
         const uint32_t *tokens = iron__view_tokens(&p->view, at, &count, w->wide);
+        const iron__tokens_view block = {IRON_DTYPE_U32, tokens, count};
 
-        add_tokens(scan, tokens, count, p->first + at, &w->words, &w->stats);
-        add_tokens(scan, tokens, count, offset + (at - begin), &words, NULL);
+        add_range(scan, &block, 0, count, p->first + at, w, &w->words, &w->stats);
+        add_range(scan, &block, 0, count, offset + (at - begin), w, &words, NULL);
         at += count;
     }
     with_ahead.count += p->ahead;
@@ -573,8 +549,8 @@ static iron_status report_progress(void *context, uint64_t piece_index, iron_err
 
     if (pieces > 1 && piece_index % pieces != 0)
         return IRON_OK;
-    done = done < all->count ? done : all->count;
-    return scan_progress(all->scan, all->first - all->scan->first + done, err);
+    return scan_progress(all->scan, all->first - all->scan->first + iron__min(done, all->count),
+                         err);
 }
 
 /* Scans the tokens set in `all`, which follow those of the run before. */
@@ -651,18 +627,12 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
  * when the next one is there, whose first tokens are copied after its own: every slot has memory
  * for them. */
 
-typedef struct pipe_slot {
-    char *tokens;
-    size_t count;        /* 0: the stream has ended */
-    size_t files_known;  /* how many files end in it or before, as far as the reader knew */
-    iron__block *starts; /* of rows, if they are wanted */
-} pipe_slot;
-
 typedef struct pipe_scan {
     scan_job *scan;
     iron__ring *ring;
     /* the reader's; the slots' entries are handed over with the slots */
-    size_t files_known, slot_files_known[SLOTS];
+    size_t files_known;
+    size_t slot_files_known[SLOTS + 1]; /* how many files end in it or before; all at the end */
     iron__block slot_starts[SLOTS + 1]; /* of rows; the last are those found at the end */
     iron_status starts_status;
     iron_error starts_error;
@@ -689,50 +659,49 @@ static void note_slot(void *context, const iron__ring_piece *read) {
         p->starts_status = iron__source_take_starts(p->scan->source, starts, &p->starts_error);
 }
 
-static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {
-    size_t index = 0;
-
-    s->count = 0;
-    IRON_TRY(iron__ring_next(p->ring, &index, &s->count, err));
-    s->tokens = iron__ring_slot(p->ring, index);
-    s->files_known = s->count > 0 ? p->slot_files_known[index] : p->scan->files.count;
-    s->starts = &p->slot_starts[s->count > 0 ? index : SLOTS];
-    if (s->count == 0 && p->starts_status != IRON_OK && err)
-        *err = p->starts_error;
-    return s->count == 0 ? p->starts_status : IRON_OK;
-}
-
-/* Samples of a pipe follow each other: one thread cuts and seals them. At the end, a slot without
- * tokens. */
-static iron_status add_slot_samples(workers *all, const pipe_slot *slot, iron_error *err) {
-    iron__tokens_view view = {all->scan->dtype, slot->tokens, slot->count};
-
-    if (!all->scan->has_bag)
+/* *slot is SLOTS, and *count 0, at the end. */
+static iron_status next_slot(pipe_scan *p, size_t *slot, size_t *count, iron_error *err) {
+    *slot = SLOTS;
+    IRON_TRY(iron__ring_next(p->ring, slot, count, err));
+    if (*count > 0)
         return IRON_OK;
-    return iron__bag_add_pipe(all->each[0].cutter, &view,
-                              all->scan->bag.has_starts ? slot->starts : NULL, err);
+    *slot = SLOTS;
+    return p->starts_status == IRON_OK ? IRON_OK : iron__fail_again(err, &p->starts_error);
 }
 
 static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
-    size_t width = iron_dtype_bytes(all->scan->dtype);
-    pipe_slot now, next;
+    size_t width = iron_dtype_bytes(all->scan->dtype), slot, next, next_count;
+    iron__tokens_view view = {.dtype = all->scan->dtype};
 
-    IRON_TRY(next_slot(p, &now, err));
-    for (; now.count > 0; now = next) {
-        IRON_TRY(next_slot(p, &next, err));
-        all->scan->files.known = next.files_known;
-        all->tokens = now.tokens;
-        all->count = now.count;
-        all->ahead = iron__min_size(AHEAD_TOKENS, next.count);
-        if (all->ahead > 0)
-            memcpy(now.tokens + now.count * width, next.tokens, (size_t)all->ahead * width);
-        IRON_TRY(workers_run(all, err));
-        IRON_TRY(add_slot_samples(all, &now, err));
-        all->first += now.count;
+    p->slot_files_known[SLOTS] = p->scan->files.count;
+    IRON_TRY(next_slot(p, &slot, &view.count, err));
+    for (;;) {
+        /* samples of a pipe follow each other: one thread cuts and seals them */
+        const iron__block *starts = p->scan->bag.has_starts ? &p->slot_starts[slot] : NULL;
+
+        if (view.count > 0) {
+            char *tokens = iron__ring_slot(p->ring, slot);
+
+            IRON_TRY(next_slot(p, &next, &next_count, err));
+            view.data = all->tokens = tokens;
+            all->scan->files.known = p->slot_files_known[next];
+            all->count = view.count;
+            all->ahead = iron__min_size(AHEAD_TOKENS, next_count);
+            if (all->ahead > 0)
+                memcpy(tokens + view.count * width, iron__ring_slot(p->ring, next),
+                       (size_t)all->ahead * width);
+            IRON_TRY(workers_run(all, err));
+        }
+        if (all->scan->has_bag)
+            IRON_TRY(iron__bag_add_pipe(all->each[0].cutter, &view, starts, err));
+        if (view.count == 0)
+            break;
+        all->first += view.count;
         iron__ring_free(p->ring);
         IRON_TRY(scan_progress(all->scan, all->first, err));
+        slot = next;
+        view.count = next_count;
     }
-    IRON_TRY(add_slot_samples(all, &now, err));
     if (all->scan->has_bag)
         iron__bag_finish_pipe(&all->scan->bag, all->each[0].cutter);
     return IRON_OK;
@@ -780,77 +749,66 @@ typedef struct gpu_scan {
     iron__token_stats stats;
 } gpu_scan;
 
-static iron_status open_ring(gpu_scan *g, iron_error *err) {
+static iron_status seal_on_device(gpu_scan *g, uint32_t device, iron_progress progress,
+                                  void *of_part, iron_error *err) {
+    const iron__gpu_devices *devices = &g->scan->devices;
+    uint32_t threads = g->scan->threads / devices->count;
+    iron__seal_device_config config = {.backend = devices->backend,
+                                       .device = device,
+                                       .vocab = g->scan->options.vocab,
+                                       .sharers = devices->count,
+                                       .allocator = iron__allocator_default()};
     iron__ring_options o = {.source = g->scan->source,
-                            .shape = g->device.feed->shape,
                             .tokens = g->count,
                             .is_shared = g->count > 0,
                             .skip = g->first,
-                            .allocator = iron__allocator_default()};
+                            .allocator = config.allocator};
+    iron__gpu_feed *feed;
 
-    o.shape.slot_bytes = iron__gpu_feed_slot_bytes(g->device.feed, g->scan->dtype);
-    if (iron__gpu_feed_has_slots(g->device.feed)) {
-        IRON_TRY(iron__gpu_feed_slots(g->device.feed, g->slots, err));
+    IRON_TRY(iron__thread_pool_create(threads > 0 ? threads : 1, config.allocator, &g->pool, err));
+    config.pool = g->pool;
+    IRON_TRY(iron__seal_device_open(&g->device, &config, err));
+    IRON_TRY(iron__seal_device_begin(&g->device, g->first, err));
+    feed = g->device.feed;
+    o.shape = feed->shape;
+    o.shape.slot_bytes = iron__gpu_feed_slot_bytes(feed, g->scan->dtype);
+    if (iron__gpu_feed_has_slots(feed)) {
+        IRON_TRY(iron__gpu_feed_slots(feed, g->slots, err));
         o.slots = g->slots;
     }
-    return iron__ring_create(&o, &g->ring, err);
-}
+    IRON_TRY(iron__ring_create(&o, &g->ring, err));
+    for (;;) {
+        iron__tokens_view view = {.dtype = g->scan->dtype};
+        size_t released = 1, slot;
 
-/* Feeds the next slot; *count is 0 at the end. */
-static iron_status feed_slot(gpu_scan *g, size_t *count, iron_error *err) {
-    iron__tokens_view view = {g->scan->dtype, NULL, 0};
-    size_t released = 1, slot;
-
-    IRON_TRY(iron__ring_next(g->ring, &slot, count, err));
-    if (*count == 0)
-        return IRON_OK;
-    view.data = iron__ring_slot(g->ring, slot);
-    view.count = *count;
-    IRON_TRY(iron__view_check(&view, g->first + g->done, err));
-    if (iron__gpu_feed_has_slots(g->device.feed))
-        IRON_TRY(
-            iron__gpu_feed_send_slot(g->device.feed, slot, view.dtype, view.count, &released, err));
-    else
-        IRON_TRY(iron__gpu_feed_host(g->device.feed, &view, err));
-    for (size_t k = 0; k < released; k++)
-        iron__ring_free(g->ring);
-    g->done += *count;
-    return IRON_OK;
+        IRON_TRY(iron__ring_next(g->ring, &slot, &view.count, err));
+        if (view.count == 0)
+            return iron__seal_device_fetch(&g->device, &g->words, &g->stats, err);
+        view.data = iron__ring_slot(g->ring, slot);
+        IRON_TRY(iron__view_check(&view, g->first + g->done, err));
+        if (o.slots)
+            IRON_TRY(iron__gpu_feed_send_slot(feed, slot, view.dtype, view.count, &released, err));
+        else
+            IRON_TRY(iron__gpu_feed_host(feed, &view, err));
+        for (size_t k = 0; k < released; k++)
+            iron__ring_free(g->ring);
+        g->done += view.count;
+        IRON_TRY(iron__progress(progress, of_part, g->done, g->count, err));
+    }
 }
 
 /* The range of one device. */
 static iron_status scan_on_device(void *context, size_t index, iron_progress progress,
                                   void *of_part, iron_error *err) {
     gpu_scan *g = (gpu_scan *)context + index;
-    const iron__gpu_devices *devices = &g->scan->devices;
-    uint32_t threads = g->scan->threads / devices->count;
-    iron__seal_device_config config = {.backend = devices->backend,
-                                       .device = devices->index[index],
-                                       .vocab = g->scan->options.vocab,
-                                       .sharers = devices->count,
-                                       .allocator = iron__allocator_default()};
+    uint32_t device = g->scan->devices.index[index];
     iron_error why = {0};
-    iron_status status =
-        iron__thread_pool_create(threads > 0 ? threads : 1, config.allocator, &g->pool, &why);
+    iron_status status = seal_on_device(g, device, progress, of_part, &why);
 
-    config.pool = g->pool;
-    if (status == IRON_OK)
-        status = iron__seal_device_open(&g->device, &config, &why);
-    if (status == IRON_OK)
-        status = iron__seal_device_begin(&g->device, g->first, &why);
-    if (status == IRON_OK)
-        status = open_ring(g, &why);
-    for (size_t count = 1; status == IRON_OK && count > 0;) {
-        status = feed_slot(g, &count, &why);
-        if (status == IRON_OK)
-            status = iron__progress(progress, of_part, g->done, g->count, &why);
-    }
-    if (status == IRON_OK)
-        status = iron__seal_device_fetch(&g->device, &g->words, &g->stats, &why);
     if (err)
         *err = why;
-    if (status != IRON_OK && devices->count > 1 && iron__seal_device_has_failed(&g->device))
-        iron__fail(err, status, why.native, "device %u: %.200s", config.device, why.text);
+    if (status != IRON_OK && g->scan->devices.count > 1 && iron__seal_device_has_failed(&g->device))
+        iron__fail(err, status, why.native, "device %u: %.200s", device, why.text);
     iron__ring_destroy(g->ring); /* its threads end before their slots are freed */
     iron__seal_device_close(&g->device);
     iron__thread_pool_destroy(g->pool);
