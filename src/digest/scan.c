@@ -71,6 +71,59 @@
 #define SLOTS      4u
 #define SLOT_BYTES ((size_t)4 << 20)
 
+/* Samples that have so many tokens after the piece they begin in are sealed by all threads. */
+#ifndef LONG_TOKENS /* small ones in tests */
+#define LONG_TOKENS ((uint64_t)4 << 20)
+#endif
+
+/* Samples up to this length are sealed without the rows for long runs, whose setup costs more. */
+#define SHORT_TOKENS 64u
+
+/* What is read at first to find the EOS of a piece's last sample. */
+#define FIRST_READ_TOKENS 4096u
+
+/* A sample that is too long for the thread that found it. */
+typedef struct bag_long {
+    uint64_t first, end; /* end: UINT64_MAX if it is not known */
+    uint64_t searched;   /* there is no EOS before this position */
+} bag_long;
+
+/* The bag of a source. */
+typedef struct bag_job {
+    const iron_source *source;
+    iron_bag_cut cut;       /* never FORMAT */
+    bool has_starts;        /* rows or documents */
+    uint64_t stream_tokens; /* of files */
+    uint64_t *file_starts;  /* of each file, and the end of the last; if has_starts */
+    bag_long *longs;
+    size_t long_count, long_capacity;
+    iron_bag sums;
+} bag_job;
+
+/* What a thread has for itself. */
+typedef struct bag_cutter {
+    _Alignas(IRON_CACHE_LINE) iron_bag_cut cut;
+    void *buffer; /* for tokens that the thread reads; of files */
+    size_t buffer_tokens;
+    const iron__seal_variant *row;
+    uint32_t *wide;       /* scratch memory: IRON_WIDEN_TOKENS, with IRON_PREFETCH_BYTES after */
+    uint64_t position;    /* of the next token */
+    uint64_t end;         /* samples that begin here or later belong to others */
+    bool is_open;         /* a sample has begun and not ended: */
+    uint64_t first, stop; /* where it begins; where it ends, except with EOS */
+    iron__seal seal;      /* of its tokens so far */
+    bool is_after_eos;    /* EOS: the next token begins a sample */
+    uint64_t start;       /* SAMPLE: where the next sample begins */
+    iron__block starts;   /* rows, documents: where samples begin that have tokens */
+    size_t next;          /* of them */
+    uint64_t after;       /* where the last of them ends */
+    iron__document_walk walk;
+    bool has_pending; /* of a pipe: the last row that began, which may be empty */
+    uint64_t pending;
+    iron_bag sums;
+    iron__seal_words long_words;
+} bag_cutter;
+
 /* The files of the stream, whose seals are wanted. Where a pipe ends is known only once it was
  * read: at the current tokens, starts[0] ... starts[known] are. */
 typedef struct file_seals {
@@ -92,24 +145,24 @@ typedef struct scan_job {
     uint64_t stream_tokens;
     iron_manifest *manifest; /* the result; memory for the chunks of a known range is reserved */
     size_t chunk_capacity;
-    pthread_mutex_t mutex;           /* of chunks and files that several pieces belong to */
+    pthread_mutex_t mutex;           /* of chunks, files and samples of several pieces */
     const iron__seal_variant *row;   /* the fastest for this processor */
     bool lists_files, samples_files; /* what the manifest says about files */
     bool seals_files;                /* implied by samples and chunks: such manifests are written */
     file_seals files; /* without memory: the seals of files are not wanted, or are the stream's */
     bool is_bag_only; /* neither seals nor statistics are wanted */
     bool has_bag;
-    iron__bag_job bag; /* if has_bag */
+    bag_job bag; /* if has_bag */
 } scan_job;
 
 /* What a thread has for itself. */
 typedef struct worker {
     _Alignas(IRON_CACHE_LINE) iron__seal_words words;
     iron__token_stats stats;
-    bool has_bad;             /* an i64 that is no token was added */
-    char *buffer;             /* of a piece read from files */
-    uint32_t *wide;           /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
-    iron__bag_cutter *cutter; /* NULL: no bag is wanted */
+    bool has_bad;       /* an i64 that is no token was added */
+    char *buffer;       /* of a piece read from files */
+    uint32_t *wide;     /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
+    bag_cutter *cutter; /* NULL: no bag is wanted */
 } worker;
 
 /* The threads, and the tokens that they work on. */
@@ -117,7 +170,7 @@ typedef struct workers {
     scan_job *scan;
     iron__thread_pool *pool;
     worker *each;
-    iron__bag_cutter *cutters; /* of each */
+    bag_cutter *cutters; /* of each */
     size_t piece_tokens;
     uint64_t first, count;     /* of the stream */
     uint64_t ahead;            /* how many more tokens can be read after these */
@@ -285,6 +338,474 @@ static void marks_add(const iron__tokens_view *view, size_t begin, size_t window
     }
 }
 
+/* Bags: a cutter takes tokens in order, finds where samples begin and end, and seals each sample
+ * from its own position 0. Each thread has a cutter, and a piece owns the samples that begin in it.
+ * After the piece, the thread reads past its end to finish the last sample. Only samples that go on
+ * for LONG_TOKENS more are left to the end, where all threads share them. Of a pipe there is one
+ * cutter, which never stops.
+ *
+ * Where samples begin: every L tokens; after each EOS, which the cutter finds; or where the rows or
+ * documents of the files do, which formats/documents.c finds. Empty rows and documents have no
+ * tokens and are only counted. */
+
+static void add_empty(iron_bag *bag, uint64_t samples) {
+    iron__bag_add(bag, (iron__seal_words){0, 0, 0, 0}, samples);
+}
+
+/* The words of a sample of at most SHORT_TOKENS tokens. */
+static inline iron__seal_words seal_short(const uint32_t *tokens, size_t count) {
+    const uint64_t window = iron__seal_window(0);
+    iron__seal_words words = {count, 0, 0, 0};
+    size_t rest = count % 4;
+    uint32_t quad = 0;
+
+    for (; count - rest > 4 * (size_t)quad; quad++)
+        iron__seal_add_quad(&words, tokens + 4 * (size_t)quad, quad, window);
+    if (rest > 0) {
+        const uint32_t *t = tokens + 4 * (size_t)quad;
+        const uint32_t last[4] = {t[0], rest > 1 ? t[1] : 0, rest > 2 ? t[2] : 0, 0};
+
+        iron__seal_add_quad(&words, last, quad, window);
+    }
+    return words;
+}
+
+/* Finding the EOS: blocks without one are skipped by a loop that compilers vectorise. */
+
+#define EOS_BLOCK 64u
+
+#define DEFINE_FIND(name, type)                                                                    \
+    static size_t name(const type *tokens, size_t from, size_t count, type wanted) {               \
+        for (; count - from >= EOS_BLOCK; from += EOS_BLOCK) {                                     \
+            type found = 0;                                                                        \
+                                                                                                   \
+            for (size_t k = 0; k < EOS_BLOCK; k++)                                                 \
+                found = (type)(found | (type)(tokens[from + k] == wanted));                        \
+            if (found)                                                                             \
+                break;                                                                             \
+        }                                                                                          \
+        while (from < count && tokens[from] != wanted)                                             \
+            from++;                                                                                \
+        return from;                                                                               \
+    }
+
+DEFINE_FIND(find_u8, uint8_t)
+DEFINE_FIND(find_u16, uint16_t)
+DEFINE_FIND(find_u32, uint32_t)
+DEFINE_FIND(find_u64, uint64_t)
+
+/* The index of the first token from `from` on that is the EOS, or the view's count. */
+static size_t find_eos(const iron__tokens_view *view, size_t from, uint64_t eos) {
+    size_t width = iron_dtype_bytes(view->dtype);
+
+    if (width < 8 && eos >> (8 * width) != 0)
+        return view->count;
+    switch (width) {
+    case 1:
+        return find_u8(view->data, from, view->count, (uint8_t)eos);
+    case 2:
+        return find_u16(view->data, from, view->count, (uint16_t)eos);
+    case 4:
+        return find_u32(view->data, from, view->count, (uint32_t)eos);
+    default:
+        return find_u64(view->data, from, view->count, eos);
+    }
+}
+
+/* The cutter. */
+
+#define NO_START UINT64_MAX
+
+/* Where the next sample begins, from token `at` of the view on: a position, or NO_START if it is
+ * not known. */
+static uint64_t next_start(bag_cutter *c, const iron__tokens_view *view, size_t at) {
+    switch (c->cut.kind) {
+    case IRON_BAG_CUT_SAMPLE:
+        return c->start;
+    case IRON_BAG_CUT_EOS:
+        if (!c->is_after_eos) {
+            at = find_eos(view, at, c->cut.value);
+            if (at == view->count)
+                return NO_START;
+            c->is_after_eos = true;
+            at++;
+        }
+        return c->position + at;
+    default:
+        return c->next < c->starts.place_count ? c->starts.places[c->next] : NO_START;
+    }
+}
+
+static void open_sample(bag_cutter *c, uint64_t start) {
+    c->is_open = true;
+    c->first = start;
+    c->seal = (iron__seal){.carried = 0};
+    if (c->cut.kind == IRON_BAG_CUT_SAMPLE)
+        c->stop = c->cut.value < NO_START - start ? start + c->cut.value : NO_START;
+    else if (c->cut.kind != IRON_BAG_CUT_EOS)
+        c->stop = ++c->next < c->starts.place_count ? c->starts.places[c->next] : c->after;
+}
+
+/* The end of the open sample in the view; *is_end is false if it goes on. */
+static size_t sample_end(bag_cutter *c, const iron__tokens_view *view, size_t at, bool *is_end) {
+    if (c->cut.kind == IRON_BAG_CUT_EOS) {
+        at = find_eos(view, at, c->cut.value);
+        *is_end = c->is_after_eos = at < view->count;
+        return at + *is_end;
+    }
+    *is_end = c->stop - c->position <= view->count;
+    return *is_end ? (size_t)(c->stop - c->position) : view->count;
+}
+
+static void close_sample(bag_cutter *c, iron__seal_words words) {
+    iron__bag_add(&c->sums, words, 1);
+    c->is_open = false;
+    c->start = c->stop;
+}
+
+/* Adds tokens at ... end-1 to the open sample, which is complete then if is_end. */
+static inline void add_to_sample(bag_cutter *c, const iron__tokens_view *view, size_t at,
+                                 size_t end, bool is_end) {
+    if (is_end && end - at <= SHORT_TOKENS && c->first == c->position + at) {
+        size_t count = end - at;
+        const uint32_t *tokens = iron__view_tokens(view, at, &count, c->wide);
+
+        close_sample(c, seal_short(tokens, count));
+        return;
+    }
+    iron__seal_view(c->row, view, at, end, c->wide, &c->seal);
+    if (is_end)
+        close_sample(c, iron__seal_total(&c->seal));
+}
+
+/* Short samples of one length that are all in the view: their tokens are widened together. Returns
+ * where the first sample begins that is left. */
+static size_t add_short_samples(bag_cutter *c, const iron__tokens_view *view, size_t at) {
+    size_t length = (size_t)c->cut.value, most = IRON_WIDEN_TOKENS / length * length;
+
+    for (;;) {
+        uint64_t position = c->position + at, left = view->count - at;
+        size_t count = left < most ? (size_t)left / length * length : most;
+        const uint32_t *tokens;
+
+        if (count == 0 || c->end <= position || c->end - position < count)
+            return at;
+        tokens = iron__view_tokens(view, at, &count, c->wide);
+        for (size_t k = 0; k < count; k += length)
+            iron__bag_add(&c->sums, seal_short(tokens + k, length), 1);
+        at += count;
+        c->start = c->position + at;
+    }
+}
+
+/* The next tokens, which were checked. Neither allocates nor locks. */
+static void cut_tokens(bag_cutter *c, const iron__tokens_view *view) {
+    bool has_short = c->cut.kind == IRON_BAG_CUT_SAMPLE && c->cut.value <= SHORT_TOKENS;
+
+    for (size_t at = 0, end; at < view->count; at = end) {
+        bool is_end;
+
+        if (!c->is_open && has_short && c->start == c->position + at) {
+            at = add_short_samples(c, view, at);
+            if (at == view->count)
+                break;
+        }
+        if (!c->is_open) {
+            uint64_t start = next_start(c, view, at);
+
+            if (start >= c->end || start - c->position >= view->count)
+                break;
+            at = (size_t)(start - c->position);
+            open_sample(c, start);
+        }
+        end = sample_end(c, view, at, &is_end);
+        add_to_sample(c, view, at, end, is_end);
+    }
+    c->position += view->count;
+}
+
+/* The samples that begin in the scan's range; of a pipe, all. */
+static iron_status bag_job_init(scan_job *s, iron_error *err) {
+    bag_job *job = &s->bag;
+    uint64_t end = s->first + s->count;
+    bool is_last;
+
+    *job = (bag_job){.source = s->source, .cut = s->options.bag};
+    IRON_TRY(iron_bag_cut_resolve(s->source, &job->cut, err));
+    job->has_starts = iron__cut_is_own(job->cut.kind);
+    job->stream_tokens = iron_source_tokens(s->source);
+    if (!job->has_starts)
+        return IRON_OK;
+    if (!s->is_seekable) {
+        IRON_FAIL_IF(!iron__source_tells_starts(s->source), err, IRON_E_ARG,
+                     "rows or documents of files together with a pipe; cut the stream with "
+                     "--sample or --eos instead");
+        iron__source_note_starts(s->source);
+        return IRON_OK;
+    }
+    job->file_starts = iron__file_starts(s->source, err);
+    if (!job->file_starts)
+        return IRON_E_NOMEM;
+    /* of the parts of an empty stream, the first is the last */
+    is_last =
+        end == job->stream_tokens && (job->stream_tokens > 0 ? s->count > 0 : s->options.part <= 1);
+    add_empty(&job->sums,
+              iron__documents_without_tokens(s->source, job->file_starts, s->first, end, is_last));
+    return IRON_OK;
+}
+
+/* wide: scratch memory, IRON_WIDEN_TOKENS, with IRON_PREFETCH_BYTES after. */
+static void cutter_init(bag_cutter *c, const bag_job *job, uint32_t *wide) {
+    *c = (bag_cutter){.cut = job->cut,
+                      .row = iron__seal_variant_find("champion"),
+                      .wide = wide,
+                      .is_after_eos = true, /* of a pipe: the first token begins a sample */
+                      .end = NO_START};
+}
+
+static void cutter_deinit(bag_cutter *c) {
+    iron_documents_close(c->walk.documents);
+    iron__block_clear(&c->starts);
+}
+
+static iron_status take_document(void *context, uint64_t first, uint64_t end, iron_error *err) {
+    bag_cutter *c = context;
+
+    if (first == end) {
+        add_empty(&c->sums, 1);
+        return IRON_OK;
+    }
+    c->after = c->walk.base + end;
+    return iron__block_add_place(&c->starts, c->walk.base + first, err);
+}
+
+/* The cutter's next tokens are those of this piece; finds where samples begin in it. */
+static iron_status begin_piece(const bag_job *job, bag_cutter *c, iron__parallel_source *at,
+                               uint64_t first, uint64_t count, const atomic_bool *stop,
+                               iron_error *err) {
+    uint64_t length = job->cut.value, before[1];
+    iron__tokens_view view = {iron_source_dtype(job->source), before, 1};
+
+    c->position = first;
+    c->end = first + count;
+    c->is_open = false;
+    switch (job->cut.kind) {
+    case IRON_BAG_CUT_SAMPLE:
+        c->start = first % length ? first + (length - first % length) : first;
+        c->start = c->start < first ? NO_START : c->start; /* the sum has overflowed */
+        return IRON_OK;
+    case IRON_BAG_CUT_EOS:
+        c->is_after_eos = first == 0;
+        if (first > 0) {
+            IRON_TRY(iron__parallel_source_read(at, first - 1, before, 1, stop, err));
+            c->is_after_eos = find_eos(&view, 0, length) == 0;
+        }
+        return IRON_OK;
+    default:
+        c->starts.place_count = c->next = 0;
+        return iron__document_walk_range(&c->walk, job->source, job->file_starts, first, c->end,
+                                         take_document, c, stop, err);
+    }
+}
+
+/* Leaves the open sample to finish_bag. */
+static iron_status leave_sample(scan_job *scan, bag_cutter *c, iron_error *err) {
+    bag_job *job = &scan->bag;
+    bag_long one = {c->first, job->cut.kind == IRON_BAG_CUT_EOS ? NO_START : c->stop, c->position};
+    bool has_room;
+
+    c->is_open = false;
+    pthread_mutex_lock(&scan->mutex);
+    has_room = IRON_ARRAY_GROW(&job->longs, job->long_count, &job->long_capacity);
+    if (has_room)
+        job->longs[job->long_count++] = one;
+    pthread_mutex_unlock(&scan->mutex);
+    return has_room ? IRON_OK : iron__no_memory(err, "samples");
+}
+
+/* Reads past the piece to finish its last sample. */
+static iron_status end_piece(scan_job *scan, bag_cutter *c, iron__parallel_source *at,
+                             const atomic_bool *stop, iron_error *err) {
+    const bag_job *job = &scan->bag;
+    bool is_eos = job->cut.kind == IRON_BAG_CUT_EOS;
+    size_t want = is_eos ? FIRST_READ_TOKENS : c->buffer_tokens;
+    uint64_t limit = c->position + LONG_TOKENS;
+
+    if (c->is_open && (is_eos || c->stop > job->stream_tokens))
+        c->stop = job->stream_tokens;
+    while (c->is_open && c->position < c->stop) {
+        uint64_t left = c->stop - c->position;
+        iron__tokens_view view = {iron_source_dtype(job->source), c->buffer, 0};
+
+        if (is_eos ? c->position >= limit : c->stop > limit)
+            return leave_sample(scan, c, err);
+        want = want < c->buffer_tokens ? want : c->buffer_tokens;
+        view.count = want < left ? want : (size_t)left;
+        IRON_TRY(iron__parallel_source_read(at, c->position, c->buffer, view.count, stop, err));
+        IRON_TRY(iron__stored_check(job->source, c->position, &view, c->position, err));
+        cut_tokens(c, &view);
+        want *= 4;
+    }
+    if (c->is_open)
+        close_sample(c, iron__seal_total(&c->seal));
+    return IRON_OK;
+}
+
+/* Long samples: all threads look for the EOS, then all seal the sample. */
+
+typedef struct long_run {
+    bag_job *job;
+    iron__thread_pool *pool;
+    bag_cutter *cutters; /* one per thread */
+    iron__parallel_source *at;
+    const bag_long *sample;
+    uint64_t first, end;
+    iron__tokens_use use; /* what is done with their tokens */
+    _Atomic uint64_t eos; /* position of the first one found */
+} long_run;
+
+/* A piece of a long sample, for one thread. */
+typedef struct long_piece {
+    long_run *run;
+    bag_cutter *c;
+    uint64_t first;
+    size_t count;
+} long_piece;
+
+static iron_status seal_long_piece(void *context, const void *tokens, iron_error *err) {
+    const long_piece *p = context;
+    const bag_job *job = p->run->job;
+    iron__tokens_view view = {iron_source_dtype(job->source), tokens, p->count};
+    iron__seal seal = {.words.count = p->first - p->run->sample->first};
+
+    IRON_TRY(iron__stored_check(job->source, p->first, &view, p->first, err));
+    iron__seal_view(p->c->row, &view, 0, view.count, p->c->wide, &seal);
+    seal.words = iron__seal_total(&seal);
+    seal.words.count -= p->first - p->run->sample->first;
+    p->c->long_words = iron__seal_merge(p->c->long_words, seal.words);
+    return IRON_OK;
+}
+
+/* The piece with the first EOS ends the ordered run: it reports that it was cancelled. */
+static iron_status search_long_piece(void *context, const void *tokens, iron_error *err) {
+    const long_piece *p = context;
+    iron__tokens_view view = {iron_source_dtype(p->run->job->source), tokens, p->count};
+    size_t at = find_eos(&view, 0, p->run->job->cut.value);
+
+    if (at == view.count)
+        return IRON_OK;
+    iron__lower(&p->run->eos, p->first + at);
+    return iron__fail(err, IRON_E_CANCELLED, 0, "found");
+}
+
+static iron_status use_long_piece(void *context, uint32_t thread, uint64_t index,
+                                  const atomic_bool *stop, iron_error *err) {
+    long_run *run = context;
+    bag_cutter *c = &run->cutters[thread];
+    size_t tokens = c->buffer_tokens / 4 * 4;
+    uint64_t first = run->first + index * tokens, left = run->end - first;
+    long_piece p = {run, c, first, tokens < left ? tokens : (size_t)left};
+    bool is_used = false;
+
+    IRON_TRY(iron__parallel_source_use(run->at, p.first, p.count, run->use, &p, &is_used, err));
+    if (is_used)
+        return IRON_OK;
+    IRON_TRY(iron__parallel_source_read(run->at, p.first, c->buffer, p.count, stop, err));
+    return run->use(&p, c->buffer, err);
+}
+
+/* Positions first ... end-1 by all threads. */
+static iron_status run_long(long_run *run, uint64_t first, uint64_t end, iron__tokens_use use,
+                            iron_error *err) {
+    size_t tokens = run->cutters[0].buffer_tokens / 4 * 4;
+    iron__ordered_run ordered = {.count = (end - first) / tokens + ((end - first) % tokens != 0),
+                                 .piece = use_long_piece,
+                                 .context = run};
+
+    run->first = first;
+    run->end = end;
+    run->use = use;
+    return iron__thread_pool_run_ordered(run->pool, &ordered, err);
+}
+
+static iron_status add_long(long_run *run, iron_error *err) {
+    const bag_long *sample = run->sample;
+    bag_job *job = run->job;
+    iron__seal_words words = {0, 0, 0, 0};
+    uint64_t end = sample->end;
+
+    if (end == NO_START) {
+        iron_status status;
+
+        atomic_init(&run->eos, NO_START);
+        status = run_long(run, sample->searched, job->stream_tokens, search_long_piece, err);
+        if (status != IRON_OK && atomic_load(&run->eos) == NO_START)
+            return status;
+        end = atomic_load(&run->eos);
+        end = end == NO_START ? job->stream_tokens : end + 1;
+    }
+    IRON_TRY(run_long(run, sample->first, end, seal_long_piece, err));
+    for (uint32_t k = 0; k < iron__thread_pool_threads(run->pool); k++) {
+        words = iron__seal_merge(words, run->cutters[k].long_words);
+        run->cutters[k].long_words = (iron__seal_words){0, 0, 0, 0};
+    }
+    iron__bag_add(&job->sums, words, 1);
+    return IRON_OK;
+}
+
+/* Adds what all threads found, each with its cutter, and what they left, to job->sums. */
+static iron_status finish_bag(bag_job *job, iron__thread_pool *pool, bag_cutter *cutters,
+                              iron__parallel_source *at, iron_error *err) {
+    for (uint32_t k = 0; k < iron__thread_pool_threads(pool); k++)
+        iron_bag_merge(&job->sums, &cutters[k].sums);
+    for (size_t k = 0; k < job->long_count; k++)
+        IRON_TRY(add_long(
+            &(long_run){
+                .job = job, .pool = pool, .cutters = cutters, .at = at, .sample = &job->longs[k]},
+            err));
+    return IRON_OK;
+}
+
+/* A bag of a pipe. */
+
+/* The next tokens of a pipe; `starts`: where rows begin that begin in them, or NULL. The starts of
+ * rows are those of a list that grows while the pipe is read. A row that begins where
+ * the next one begins is empty; so the last one waits for the next. */
+static iron_status cut_pipe(bag_cutter *c, const iron__tokens_view *view, const iron__block *starts,
+                            iron_error *err) {
+    size_t kept = c->starts.place_count - c->next;
+
+    if (starts && c->next > 0) {
+        memmove(c->starts.places, c->starts.places + c->next, kept * sizeof *c->starts.places);
+        c->starts.place_count = kept;
+        c->next = 0;
+    }
+    for (size_t k = 0; starts && k < starts->place_count; k++) {
+        uint64_t start = starts->places[k];
+
+        if (c->has_pending && c->pending == start)
+            add_empty(&c->sums, 1);
+        else
+            IRON_TRY(iron__block_add_place(&c->starts, start, err));
+        c->has_pending = true;
+        c->pending = start;
+    }
+    /* the end of an open row may have become known */
+    c->after = NO_START;
+    if (starts && c->is_open)
+        c->stop = c->next < c->starts.place_count ? c->starts.places[c->next] : NO_START;
+    cut_tokens(c, view);
+    return IRON_OK;
+}
+
+static void finish_pipe(bag_job *job, bag_cutter *c) {
+    if (c->is_open)
+        close_sample(c, iron__seal_total(&c->seal));
+    if (c->has_pending && c->pending == c->position)
+        add_empty(&c->sums, 1);
+    iron_bag_merge(&job->sums, &c->sums);
+}
+
 /* Pieces. */
 
 /* Adds tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a stream;
@@ -428,7 +949,7 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
     if (scan->files.words)
         add_files(scan, &p, r->w);
     if (scan->has_bag && scan->is_seekable)
-        iron__bag_add(r->w->cutter, &p.view);
+        cut_tokens(r->w->cutter, &p.view);
     r->first += count;
     r->count -= count;
     r->readable -= count;
@@ -465,14 +986,14 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                     .first = all->first + offset,
                     .count = iron__min_size(all->piece_tokens, left),
                     .readable = left + all->ahead};
-    iron__bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
+    bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
 
     if (!all->at)
         return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count,
                         err);
     /* with the bag of the samples that begin in the piece */
     if (bag)
-        IRON_TRY(iron__bag_begin(bag, r.w->cutter, all->at, r.first, r.count, stop, err));
+        IRON_TRY(begin_piece(bag, r.w->cutter, all->at, r.first, r.count, stop, err));
     /* Scans a piece of files: where it is, as far as that is possible, otherwise from the
      * buffer. */
     while (r.count > 0) {
@@ -492,7 +1013,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                                             stop, err));
         IRON_TRY(add_next(&r, r.w->buffer, some, err));
     }
-    return bag ? iron__bag_end(bag, r.w->cutter, all->at, stop, err) : IRON_OK;
+    return bag ? end_piece(all->scan, r.w->cutter, all->at, stop, err) : IRON_OK;
 }
 
 /* The threads. */
@@ -500,7 +1021,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
 static void workers_deinit(workers *all) {
     for (uint32_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++) {
         if (all->each[k].cutter)
-            iron__bag_cutter_deinit(all->each[k].cutter);
+            cutter_deinit(all->each[k].cutter);
         iron__release(iron__allocator_default(), all->each[k].buffer);
     }
     iron__release(iron__allocator_default(), all->each);
@@ -534,7 +1055,7 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
         if (!all->scan->has_bag)
             continue;
         w->cutter = &all->cutters[k];
-        iron__bag_cutter_init(w->cutter, &all->scan->bag, w->wide);
+        cutter_init(w->cutter, &all->scan->bag, w->wide);
         w->cutter->buffer = w->buffer;
         w->cutter->buffer_tokens = buffer_tokens(all->scan->dtype);
     }
@@ -614,7 +1135,7 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
     if (status == IRON_OK)
         status = workers_run(&all, err);
     if (status == IRON_OK && scan->has_bag)
-        status = iron__bag_finish(&scan->bag, all.pool, all.cutters, all.at, err);
+        status = finish_bag(&scan->bag, all.pool, all.cutters, all.at, err);
     if (status == IRON_OK)
         workers_finish(&all);
     workers_deinit(&all);
@@ -693,7 +1214,7 @@ static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
             IRON_TRY(workers_run(all, err));
         }
         if (all->scan->has_bag)
-            IRON_TRY(iron__bag_add_pipe(all->each[0].cutter, &view, starts, err));
+            IRON_TRY(cut_pipe(all->each[0].cutter, &view, starts, err));
         if (view.count == 0)
             break;
         all->first += view.count;
@@ -703,7 +1224,7 @@ static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
         view.count = next_count;
     }
     if (all->scan->has_bag)
-        iron__bag_finish_pipe(&all->scan->bag, all->each[0].cutter);
+        finish_pipe(&all->scan->bag, all->each[0].cutter);
     return IRON_OK;
 }
 
@@ -947,7 +1468,6 @@ iron_status iron__scan(iron_source *source, iron__scan_what what, uint64_t base,
                   .lists_files = what == IRON_SCAN_MANIFEST || what == IRON_SCAN_FILE_SEALS,
                   .samples_files = what == IRON_SCAN_MANIFEST,
                   .is_bag_only = what == IRON_SCAN_BAG};
-    iron__bag_range range;
     iron_status status = IRON_OK;
     bool is_whole;
 
@@ -976,14 +1496,13 @@ iron_status iron__scan(iron_source *source, iron__scan_what what, uint64_t base,
     IRON_TRY(set_range(&s, is_whole, err));
     IRON_TRY(check_chunk_count(&s, err));
     IRON_TRY(IRON_NEW(&s.manifest, 1, "a manifest", err));
-    range = (iron__bag_range){s.first, s.count, o->part};
     pthread_mutex_init(&s.mutex, NULL);
     if (s.has_bag)
-        status = iron__bag_job_init(&s.bag, source, o->bag, s.is_seekable ? &range : NULL, err);
+        status = bag_job_init(&s, err);
     if (status == IRON_OK)
         status = fill_manifest(&s, err);
-    if (s.has_bag)
-        iron__bag_job_deinit(&s.bag);
+    free(s.bag.file_starts);
+    free(s.bag.longs);
     pthread_mutex_destroy(&s.mutex);
     free(s.files.starts);
     free(s.files.words);
