@@ -246,73 +246,13 @@ static void offer_run(stat_run *longest, stat_run run) {
         *longest = run;
 }
 
-/* Returns the length of the document that began in a, after its first end, and ended in b; 0: there
- * is none. It is not counted yet. */
-static uint64_t append_documents(stat_range *a, const stat_range *b) {
-    uint64_t joined = a->document_tail + b->document_head;
-    bool is_head = a->ends == 0;
-
-    if (b->ends == 0) {
-        a->document_tail += b->document_tail;
-        return 0;
-    }
-    a->ends += b->ends;
-    a->document_tail = b->document_tail;
-    if (is_head)
-        a->document_head = joined;
-    return is_head ? 0 : joined;
-}
-
-/* Continues a with b; returns as append_documents does. */
-static uint64_t range_append(stat_range *a, const stat_range *b) {
-    uint64_t joined;
-    stat_run run = a->tail;
-
-    if (b->tokens == 0)
-        return 0;
-    if (a->tokens == 0) {
-        *a = *b;
-        return 0;
-    }
-    if (a->tail.value == b->head.value) {
-        run.length += b->head.length;
-        offer_run(&a->longest, run);
-        if (a->head.length == a->tokens)
-            a->head = run;
-        a->tail = b->head.length == b->tokens ? run : b->tail;
-    } else {
-        a->tail = b->tail;
-    }
-    offer_run(&a->longest, b->longest);
-    for (size_t k = 0; k < b->place_count && a->place_count < IRON_STAT_PLACES; k++)
-        a->places[a->place_count++] = b->places[k];
-    joined = append_documents(a, b);
-    a->tokens += b->tokens;
-    a->zeros += b->zeros;
-    a->out_of_vocab += b->out_of_vocab;
-    a->min = (uint32_t)iron__min(a->min, b->min);
-    a->max = (uint32_t)iron__max(a->max, b->max);
-    return joined;
-}
-
 /* The object. */
-
-static stat_lengths *make_lengths(iron_error *err) {
-    return iron__allocate(iron__allocator_default(), 1, sizeof(stat_lengths), "a table of lengths",
-                          err);
-}
-
-/* Adds a table of the files' rows or documents. */
-static iron_status begin_own(iron_stat *stat, iron_bag_cut_kind cut, iron_error *err) {
-    stat->own = make_lengths(err);
-    stat->own_cut = cut;
-    return stat->own ? IRON_OK : IRON_E_NOMEM;
-}
 
 /* Checks the rule; statistics of no tokens at `first`. */
 static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint64_t first,
                                iron_stat **out, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
+    iron_status status = IRON_OK;
     iron_stat *s;
 
     *out = NULL;
@@ -328,16 +268,14 @@ static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint
     s->rule = *rule;
     s->range = range_at(first);
     if (rule->eos != IRON_COUNT_UNKNOWN)
-        s->lengths = make_lengths(err);
-    if (wants_histogram)
-        s->histogram =
-            iron__allocate(memory, (size_t)rule->vocab, sizeof(uint64_t), "a histogram", err);
-    if ((rule->eos != IRON_COUNT_UNKNOWN && !s->lengths) || (wants_histogram && !s->histogram)) {
+        status = IRON_ALLOCATE(&s->lengths, memory, 1, "a table of lengths", err);
+    if (status == IRON_OK && wants_histogram)
+        status = IRON_ALLOCATE(&s->histogram, memory, (size_t)rule->vocab, "a histogram", err);
+    if (status == IRON_OK)
+        *out = s;
+    else
         iron_stat_destroy(s);
-        return IRON_E_NOMEM;
-    }
-    *out = s;
-    return IRON_OK;
+    return status;
 }
 
 void iron_stat_destroy(iron_stat *stat) {
@@ -351,12 +289,46 @@ void iron_stat_destroy(iron_stat *stat) {
     iron__release(memory, stat);
 }
 
-/* Continues the statistics with a range that follows directly. */
-static void append_range(iron_stat *stat, const stat_range *next) {
-    uint64_t joined = range_append(&stat->range, next);
+/* Adds a table of the files' rows or documents. */
+static iron_status begin_own(iron_stat *stat, iron_bag_cut_kind cut, iron_error *err) {
+    stat->own_cut = cut;
+    return IRON_ALLOCATE(&stat->own, iron__allocator_default(), 1, "a table of lengths", err);
+}
 
-    if (joined > 0)
-        lengths_add(stat->lengths, joined, 1);
+/* Continues the statistics with a range that follows directly. */
+static void append_range(iron_stat *stat, const stat_range *b) {
+    stat_range *a = &stat->range;
+    stat_run run = a->tail;
+
+    if (b->tokens == 0)
+        return;
+    if (a->tokens == 0) {
+        *a = *b;
+        return;
+    }
+    if (a->tail.value == b->head.value) {
+        run.length += b->head.length;
+        offer_run(&a->longest, run);
+        if (a->head.length == a->tokens)
+            a->head = run;
+        a->tail = b->head.length == b->tokens ? run : b->tail;
+    } else {
+        a->tail = b->tail;
+    }
+    offer_run(&a->longest, b->longest);
+    for (size_t k = 0; k < b->place_count && a->place_count < IRON_STAT_PLACES; k++)
+        a->places[a->place_count++] = b->places[k];
+    if (b->ends > 0 && a->ends > 0) /* a document began in a, after its first end, and ended in b */
+        lengths_add(stat->lengths, a->document_tail + b->document_head, 1);
+    else if (b->ends > 0)
+        a->document_head = a->document_tail + b->document_head;
+    a->document_tail = (b->ends > 0 ? 0 : a->document_tail) + b->document_tail;
+    a->ends += b->ends;
+    a->tokens += b->tokens;
+    a->zeros += b->zeros;
+    a->out_of_vocab += b->out_of_vocab;
+    a->min = (uint32_t)iron__min(a->min, b->min);
+    a->max = (uint32_t)iron__max(a->max, b->max);
 }
 
 iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, iron_error *err) {
@@ -507,13 +479,14 @@ typedef struct piece {
 
 /* What a thread has for itself; allocated apart, so that neighbours share no cache line. */
 typedef struct worker {
-    uint32_t *histogram[2]; /* of vocab counters each, NULL without; even and odd tokens, so that
-                               counting a value twice running does not wait for itself */
-    uint64_t run_floor;     /* an earlier piece has a run of this length: later ones that are not
+    uint32_t
+        *histogram[2];  /* of vocab counters each, NULL without, allocated together; even and odd
+                               tokens, so that counting a value twice running does not wait for
+                               itself */
+    uint64_t run_floor; /* an earlier piece has a run of this length: later ones that are not
                                longer need not be found */
     uint64_t shorts[SHORT_DOCUMENTS + 1]; /* documents inside pieces, by length */
     void *buffer;                         /* of a piece, where tokens come from files */
-    uint32_t *counters;                   /* of both histograms */
 } worker;
 
 typedef struct workers {
@@ -709,7 +682,7 @@ static void collect_counts(workers *all) {
             continue;
         for (size_t id = 0; id < stat->rule.vocab; id++)
             stat->histogram[id] += (uint64_t)w->histogram[0][id] + w->histogram[1][id];
-        memset(w->counters, 0, 2 * (size_t)stat->rule.vocab * sizeof(uint32_t));
+        memset(w->histogram[0], 0, 2 * (size_t)stat->rule.vocab * sizeof(uint32_t));
     }
     all->uncollected = 0;
 }
@@ -730,63 +703,50 @@ static iron_status run_round(workers *all, size_t count, iron_error *err) {
     return iron__progress(all->progress, all->context, all->done, all->total, err);
 }
 
-static iron_status make_worker(worker **out, const workers *all, bool reads_files,
-                               iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    size_t vocab = (size_t)all->stat->rule.vocab;
-    worker *w;
-
-    IRON_TRY(IRON_ALLOCATE(out, memory, 1, "a thread's statistics", err));
-    w = *out;
-    if (reads_files) {
-        w->buffer = iron__allocate(memory, PIECE_TOKENS, iron_dtype_bytes(all->dtype),
-                                   "a reading buffer", err);
-        if (!w->buffer)
-            return IRON_E_NOMEM;
-    }
-    if (all->stat->histogram) {
-        IRON_TRY(IRON_ALLOCATE(&w->counters, memory, 2 * vocab, "a histogram", err));
-        w->histogram[0] = w->counters;
-        w->histogram[1] = w->counters + vocab;
-    }
-    return IRON_OK;
-}
-
 /* Starts threads and allocates memory for workers whose first fields are set. To be deinitialised
  * whatever this returns. threads 0: every CPU. */
 static iron_status workers_init(workers *all, uint32_t threads, bool reads_files, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     uint64_t pieces = all->total / PIECE_TOKENS + 1;
     /* its caller has made stat: NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    uint64_t histograms = COUNTERS_MAX / (2 * all->stat->rule.vocab) + 1;
+    size_t vocab = (size_t)all->stat->rule.vocab, histograms = COUNTERS_MAX / (2 * vocab) + 1;
     size_t count = threads ? threads : iron__cpu_threads();
 
     /* no more threads than there are pieces, or than may have a histogram */
     count = count < IRON_THREADS_MAX ? count : IRON_THREADS_MAX;
     count = count < pieces ? count : (size_t)pieces;
-    count = all->stat->histogram && histograms < count ? (size_t)histograms : count;
+    count = all->stat->histogram && histograms < count ? histograms : count;
     all->piece_capacity = count * ROUND_PIECES;
     all->piece_capacity = iron__min_size(all->piece_capacity, ROUND_PIECES_MAX);
     if (all->piece_capacity < SLOT_BYTES / PIECE_TOKENS)
         all->piece_capacity = SLOT_BYTES / PIECE_TOKENS; /* a slot of 8-bit tokens */
     IRON_TRY(iron__thread_pool_create((uint32_t)count, memory, &all->pool, err));
     IRON_TRY(IRON_ALLOCATE(&all->pieces, memory, all->piece_capacity, "a round's pieces", err));
-    all->each = iron__allocate(memory, count, sizeof(worker *), "a list of threads", err);
-    if (!all->each)
-        return IRON_E_NOMEM;
-    for (all->worker_count = 0; all->worker_count < count;)
-        IRON_TRY(make_worker(&all->each[all->worker_count++], all, reads_files, err));
+    IRON_TRY(IRON_ALLOCATE(&all->each, memory, count, "a list of threads", err));
+    for (; all->worker_count < count; all->worker_count++) {
+        worker *w;
+
+        IRON_TRY(IRON_ALLOCATE(&w, memory, 1, "a thread's statistics", err));
+        all->each[all->worker_count] = w;
+        if (reads_files)
+            IRON_TRY(iron__allocate_at((iron__array *)&w->buffer, memory, PIECE_TOKENS,
+                                       iron_dtype_bytes(all->dtype), "a reading buffer", err));
+        if (all->stat->histogram) {
+            IRON_TRY(IRON_ALLOCATE(&w->histogram[0], memory, 2 * vocab, "a histogram", err));
+            w->histogram[1] = w->histogram[0] + vocab;
+        }
+    }
     return IRON_OK;
 }
 
 static void workers_deinit(workers *all) {
     const iron_allocator *memory = iron__allocator_default();
 
-    for (size_t k = 0; k < all->worker_count; k++) {
+    for (size_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++) {
         if (!all->each[k])
             continue;
         iron__release(memory, all->each[k]->buffer);
-        iron__release(memory, all->each[k]->counters);
+        iron__release(memory, all->each[k]->histogram[0]);
         iron__release(memory, all->each[k]);
     }
     iron__release(memory, all->each);
@@ -862,19 +822,13 @@ static void note_rows(void *context, const iron__ring_piece *read) {
     }
 }
 
-/* The rows are wanted, if all files have them. */
-static iron_status begin_rows(const workers *all, pipe_rows *rows, iron_error *err) {
-    iron_stat *stat = all->stat;
-    iron_bag_cut cut;
+/* What all files are cut into, if that is wanted: without an eos. */
+static iron_bag_cut_kind own_cut(const iron_stat *stat, const iron_source *source) {
+    iron_bag_cut cut = {IRON_BAG_CUT_NONE, 0};
 
-    if (stat->rule.eos != IRON_COUNT_UNKNOWN || all->total != iron_source_tokens(rows->source) ||
-        iron_bag_source_cut(rows->source, &cut, NULL) != IRON_OK || cut.kind != IRON_BAG_CUT_ROWS ||
-        !iron__source_tells_starts(rows->source))
-        return IRON_OK;
-    IRON_TRY(begin_own(stat, cut.kind, err));
-    rows->lengths = stat->own;
-    iron__source_note_starts(rows->source);
-    return IRON_OK;
+    if (stat->rule.eos == IRON_COUNT_UNKNOWN)
+        (void)iron_bag_source_cut(source, &cut, NULL);
+    return cut.kind;
 }
 
 static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err) {
@@ -884,11 +838,16 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
                                   .allocator = iron__allocator_default(),
                                   .context = &rows};
     iron__ring *ring = NULL;
-    iron_status status = begin_rows(all, &rows, err);
+    iron_status status;
 
-    options.filled = rows.lengths ? note_rows : NULL;
-    if (status == IRON_OK)
-        status = iron__ring_create(&options, &ring, err);
+    if (all->total == iron_source_tokens(source) &&
+        own_cut(all->stat, source) == IRON_BAG_CUT_ROWS && iron__source_tells_starts(source)) {
+        IRON_TRY(begin_own(all->stat, IRON_BAG_CUT_ROWS, err));
+        rows.lengths = all->stat->own;
+        iron__source_note_starts(source);
+        options.filled = note_rows;
+    }
+    status = iron__ring_create(&options, &ring, err);
     if (status == IRON_OK)
         status = stat_slots(all, ring, err);
     iron__ring_destroy(ring);
@@ -964,13 +923,12 @@ static iron_status stat_own(workers *all, iron_source *source, iron_error *err) 
         .source = source, .first = stat->range.first, .end = stat->range.first + all->total};
     const iron__ordered_run run = {
         .count = (all->total + WALK_TOKENS - 1) / WALK_TOKENS, .piece = walk_piece, .context = &w};
-    iron_bag_cut cut;
+    iron_bag_cut_kind cut = own_cut(stat, source);
     iron_status status;
 
-    if (stat->rule.eos != IRON_COUNT_UNKNOWN ||
-        iron_bag_source_cut(source, &cut, NULL) != IRON_OK || cut.kind == IRON_BAG_CUT_NONE)
+    if (cut == IRON_BAG_CUT_NONE)
         return IRON_OK;
-    IRON_TRY(begin_own(stat, cut.kind, err));
+    IRON_TRY(begin_own(stat, cut, err));
     w.lengths = stat->own;
     w.starts = iron__file_starts(source, err);
     if (!w.starts)
@@ -1208,17 +1166,6 @@ static uint64_t get_table(word_reader *r, stat_lengths *t, uint64_t lowest) {
     return documents;
 }
 
-static void get_histogram(word_reader *r, iron_stat *stat) {
-    uint64_t tokens = 0;
-
-    for (size_t k = 0; k < stat->rule.vocab && r->is_valid; k++) {
-        stat->histogram[k] = get(r);
-        tokens = add_checked(r, tokens, stat->histogram[k]);
-    }
-    r->is_valid = r->is_valid && tokens == stat->range.tokens - stat->range.out_of_vocab &&
-                  (stat->histogram[0] == stat->range.zeros);
-}
-
 iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
                                  iron_error *err) {
     word_reader r = {words, count - 1, HEADER_WORDS + RANGE_WORDS, false};
@@ -1256,8 +1203,16 @@ iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat 
         }
         get_table(&r, s->own, 0); /* where they end is not known here: any lengths */
     }
-    if (s->histogram && r.is_valid)
-        get_histogram(&r, s);
+    if (s->histogram) {
+        uint64_t tokens = 0;
+
+        for (size_t k = 0; k < s->rule.vocab && r.is_valid; k++) {
+            s->histogram[k] = get(&r);
+            tokens = add_checked(&r, tokens, s->histogram[k]);
+        }
+        r.is_valid = r.is_valid && tokens == s->range.tokens - s->range.out_of_vocab &&
+                     s->histogram[0] == s->range.zeros;
+    }
     if (!r.is_valid || r.count != r.capacity) {
         iron_stat_destroy(s);
         IRON_FAIL(err, IRON_E_FORMAT, "statistics of %zu words contradict each other", count);
