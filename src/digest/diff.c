@@ -546,20 +546,6 @@ static iron_status set_first(diff_run *run, uint64_t first, iron_error *err) {
     return IRON_OK;
 }
 
-/* Finds the first difference. What is after it is compared once it is known what moved. */
-static iron_status compare_tokens(diff_run *run, iron_error *err) {
-    iron_diff_report *r = &run->diff->report;
-    text_pair pair;
-    uint64_t first;
-
-    for (int side = 0; side < 2; side++)
-        r->tokens[side] = run->text[side].tokens;
-    pair = both_texts(run, 0, 0, common_tokens(r));
-    IRON_TRY(bits_reserve(&run->diff->bits, longer_tokens(r), err));
-    IRON_TRY(compare_texts(run, &pair, &first, err));
-    return first < longer_tokens(r) ? set_first(run, first, err) : IRON_OK;
-}
-
 /* Two streams as they come. */
 
 #define PIECE_TOKENS ((size_t)65536)
@@ -570,12 +556,6 @@ typedef struct stream {
     void *data;
     iron__tokens_view view; /* what was read last */
 } stream;
-
-static iron_status stream_read(stream *p, uint64_t position, iron_error *err) {
-    p->view = (iron__tokens_view){iron_source_dtype(p->source), p->data, 0};
-    IRON_TRY(iron_source_read(p->source, p->data, PIECE_TOKENS, &p->view.count, err));
-    return check_view(&p->view, p->name, position, err);
-}
 
 static void note_first(iron_diff_report *r, const stream p[2], uint64_t position, size_t index) {
     if (r->first != IRON_COUNT_UNKNOWN)
@@ -621,11 +601,15 @@ static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) 
 
     for (uint64_t position = 0; !has_ended[0] || !has_ended[1]; position += PIECE_TOKENS) {
         for (int side = 0; side < 2; side++) {
-            p[side].view.count = 0;
+            iron__tokens_view *view = &p[side].view;
+
+            *view = (iron__tokens_view){iron_source_dtype(p[side].source), p[side].data, 0};
             if (!has_ended[side])
-                IRON_TRY(stream_read(&p[side], position, err));
-            has_ended[side] = p[side].view.count < PIECE_TOKENS;
-            r->tokens[side] += p[side].view.count;
+                IRON_TRY(iron_source_read(p[side].source, p[side].data, PIECE_TOKENS, &view->count,
+                                          err));
+            IRON_TRY(check_view(view, p[side].name, position, err));
+            has_ended[side] = view->count < PIECE_TOKENS;
+            r->tokens[side] += view->count;
         }
         IRON_TRY(bits_reserve(bits, common_tokens(r), err));
         compare_pieces(run, p, position, iron__min_size(p[0].view.count, p[1].view.count));
@@ -693,23 +677,6 @@ static iron_status words_at(const diff_text *text, uint64_t first, uint64_t coun
     return status;
 }
 
-/* Drops the side's tokens if they do not match the chunk's words. Words that were just scanned need
- * no check. */
-static iron_status check_against_manifest(diff_run *run, int side, uint64_t chunk,
-                                          iron_error *err) {
-    const iron_manifest *m = run->manifest[side];
-    const iron__chunk *c = &m->chunks[chunk];
-    iron__seal_words words;
-
-    if (!run->text[side].at || m == run->made[side] || chunk >= m->chunk_count)
-        return IRON_OK;
-    IRON_TRY(words_at(&run->text[side], chunk * m->chunk_tokens,
-                      iron__manifest_chunk_tokens(m, (size_t)chunk), &words, err));
-    if (!chunk_has_words(c, &words))
-        drop_text(run, side);
-    return IRON_OK;
-}
-
 /* The first difference is in this chunk, as far as words can tell. */
 static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
@@ -720,8 +687,18 @@ static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err)
     end = end < longer_tokens(r) ? end : longer_tokens(r);
     r->first = begin;
     r->first_end = end;
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(check_against_manifest(run, side, chunk, err));
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = run->manifest[side];
+        iron__seal_words words;
+
+        /* words that were just scanned need no check */
+        if (!run->text[side].at || m == run->made[side] || chunk >= m->chunk_count)
+            continue;
+        IRON_TRY(words_at(&run->text[side], begin, iron__manifest_chunk_tokens(m, (size_t)chunk),
+                          &words, err));
+        if (!chunk_has_words(&m->chunks[chunk], &words))
+            drop_text(run, side);
+    }
     if (begin >= common) /* one has ended exactly here */
         return set_first(run, begin, err);
     if (!has_texts(run))
@@ -756,33 +733,42 @@ static iron_status refuse_damaged(const diff_run *run, bool are_same, iron_error
 /* Fills the report's bits, tokens, first, first_end and, where it can, the values. */
 static iron_status compare(diff_run *run, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
+    diff_bits *bits = &run->diff->bits;
+    text_pair pair;
+    uint64_t first = UINT64_MAX, most;
 
     r->first = IRON_COUNT_UNKNOWN;
     r->first_end = IRON_COUNT_UNKNOWN;
     if (run->has_same_seal) {
         r->tokens[0] = r->tokens[1] = run->side[0]->manifest->tokens;
-        return bits_reserve(&run->diff->bits, r->tokens[0], err);
+        return bits_reserve(bits, r->tokens[0], err);
     }
     if (run->manifest[0] && run->manifest[1]) {
         const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
-        iron_diff *d = run->diff;
-        uint64_t most, first = UINT64_MAX;
 
-        d->report.tokens[0] = a->tokens;
-        d->report.tokens[1] = b->tokens;
-        most = a->chunk_count > b->chunk_count ? a->chunk_count : b->chunk_count;
-        IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
+        r->tokens[0] = a->tokens;
+        r->tokens[1] = b->tokens;
+        most = iron__max(a->chunk_count, b->chunk_count);
+        IRON_TRY(bits_reserve(bits, longer_tokens(r), err));
         for (uint64_t k = 0; k < most; k++) {
             if (k < a->chunk_count && k < b->chunk_count && chunks_equal(a, k, b, k))
                 continue;
-            bits_set(&d->bits, k);
-            first = k < first ? k : first;
+            bits_set(bits, k);
+            first = iron__min(first, k);
         }
         if ((first >= most) != iron__words_equal(&a->words, &b->words))
             return refuse_damaged(run, first >= most, err);
         return first < most ? find_in_chunk(run, first, err) : IRON_OK;
     }
-    return has_texts(run) ? compare_tokens(run, err) : compare_in_order(run, err);
+    if (!has_texts(run))
+        return compare_in_order(run, err);
+    /* what is after the first difference is compared once it is known what moved */
+    for (int side = 0; side < 2; side++)
+        r->tokens[side] = run->text[side].tokens;
+    pair = both_texts(run, 0, 0, common_tokens(r));
+    IRON_TRY(bits_reserve(bits, longer_tokens(r), err));
+    IRON_TRY(compare_texts(run, &pair, &first, err));
+    return first < longer_tokens(r) ? set_first(run, first, err) : IRON_OK;
 }
 
 /* What happened? Edits, found in the tokens of both.
@@ -1324,13 +1310,14 @@ static iron_status trim_blocks(diff_run *run, block *blocks, size_t count, iron_
     return IRON_OK;
 }
 
-static iron_status find_blocks(diff_run *run, const text_gap *g, block *blocks, size_t *count,
-                               iron_error *err) {
-    uint64_t gap = g->end[0] - g->first, left = 16 * AHEAD_MAX + gap / 2;
+static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
+    uint64_t gap = g->end[0] - g->first, left = 16 * AHEAD_MAX + gap / 2, end = g->first, source;
+    block blocks[BLOCKS_MAX];
+    size_t count = 0;
 
-    *count = 0;
-    for (uint64_t at = g->first; at < g->end[1];) {
-        block *b = &blocks[*count];
+    for (uint64_t at = g->first; at < g->end[1] && count < BLOCKS_MAX;
+         at += blocks[count++].length) {
+        block *b = &blocks[count];
 
         *b = (block){.at = {0, at}};
         for (size_t k = 0; k < NEEDLE_COUNT && b->length == 0; k++) {
@@ -1341,19 +1328,9 @@ static iron_status find_blocks(diff_run *run, const text_gap *g, block *blocks, 
             left -= cost;
             IRON_TRY(find_block(run, g, needle_lengths[k], b, err));
         }
-        if (b->length == 0 || ++*count == BLOCKS_MAX)
-            return IRON_OK; /* not all of it */
-        at += b->length;
+        if (b->length == 0)
+            break; /* not all of it */
     }
-    return IRON_OK;
-}
-
-static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
-    block blocks[BLOCKS_MAX];
-    uint64_t end = g->first, source;
-    size_t count;
-
-    IRON_TRY(find_blocks(run, g, blocks, &count, err));
     if (count == 0)
         return IRON_OK;
     source = blocks[0].at[0];
@@ -1524,41 +1501,34 @@ static void add_edit(edit_list *list, const edit *e) {
     list->edits[list->count++] = *e;
 }
 
-/* How many tokens agree from here on. What follows the gap is known to agree. */
-static iron_status agree_onward(const walk *w, uint64_t *same, iron_error *err) {
-    const uint64_t *at = w->at, *end = w->gap->end;
-    uint64_t left = w->run->text[0].tokens - at[0], to_end = at[0] < end[0] ? end[0] - at[0] : 0;
-
-    if (at[0] - at[1] != end[0] - end[1])
-        return agree_from(w->run, at[0], at[1], iron__min(left, w->run->text[1].tokens - at[1]),
-                          same, err);
-    IRON_TRY(agree_from(w->run, at[0], at[1], to_end, same, err));
-    if (*same == to_end)
-        *same = left;
-    return IRON_OK;
-}
-
 static iron_status walk_gap(walk *w, edit_list *list, iron_error *err) {
     const diff_text *text = w->run->text;
-    uint64_t budget = 8 * AHEAD_MAX + text[0].tokens / 4;
+    const uint64_t *end = w->gap->end, budget = 8 * AHEAD_MAX + text[0].tokens / 4;
 
     for (;;) {
-        uint64_t left[2] = {text[0].tokens - w->at[0], text[1].tokens - w->at[1]}, same;
+        uint64_t rest[2] = {text[0].tokens - w->at[0], text[1].tokens - w->at[1]};
+        uint64_t left, to_end, same;
         resync next;
+        bool is_known;
         edit e;
 
         list->has_more = list->count == EDITS_MAX || w->searched > budget;
-        if (list->has_more || (left[0] == 0 && left[1] == 0))
+        if (list->has_more || (rest[0] == 0 && rest[1] == 0))
             return IRON_OK;
-        if (left[0] == 0 || left[1] == 0)
-            next = (resync){true, {left[0], left[1]}};
+        if (rest[0] == 0 || rest[1] == 0)
+            next = (resync){true, {rest[0], rest[1]}};
         else
             IRON_TRY(find_resync(w, &next, err));
         e = make_edit(w, next.skip);
         add_edit(list, &e);
         for (int side = 0; side < 2; side++)
             w->at[side] += next.skip[side];
-        IRON_TRY(agree_onward(w, &same, err));
+        left = iron__min(text[0].tokens - w->at[0], text[1].tokens - w->at[1]);
+        to_end = w->at[0] < end[0] ? end[0] - w->at[0] : 0;
+        is_known = w->at[0] - w->at[1] == end[0] - end[1]; /* what follows the gap agrees */
+        IRON_TRY(agree_from(w->run, w->at[0], w->at[1], is_known ? to_end : left, &same, err));
+        if (is_known && same == to_end)
+            same = text[0].tokens - w->at[0];
         w->at[0] += same;
         w->at[1] += same;
     }
@@ -1599,20 +1569,6 @@ static iron_status join_with_first(diff_run *run, edit_list *list, iron_error *e
     return IRON_OK;
 }
 
-static iron_status find_edits(diff_run *run, const text_gap *g, edit_list *list, iron_error *err) {
-    walk w = {.run = run, .gap = g, .at = {g->first, g->first}};
-    iron_status status;
-
-    w.ahead =
-        iron__allocate(iron__allocator_default(), (size_t)iron__min(AHEAD_MAX, run->text[1].tokens),
-                       sizeof *w.ahead, "tokens to search", err);
-    status = w.ahead ? walk_gap(&w, list, err) : IRON_E_NOMEM;
-    iron__release(iron__allocator_default(), w.ahead);
-    if (status == IRON_OK)
-        status = join_with_first(run, list, err);
-    return status;
-}
-
 /* From the first difference to the last. */
 static iron_status find_gap(diff_run *run, text_gap *g, iron_error *err) {
     const iron_diff_report *r = &run->diff->report;
@@ -1627,22 +1583,30 @@ static iron_status find_gap(diff_run *run, text_gap *g, iron_error *err) {
 
 /* Fills the list with at least one edit. */
 static iron_status list_edits(diff_run *run, const text_gap *g, edit_list *list, iron_error *err) {
-    walk begin = {.run = run, .gap = g, .at = {g->first, g->first}};
+    walk w = {.run = run, .gap = g, .at = {g->first, g->first}};
     uint64_t count[2] = {g->end[0] - g->first, g->end[1] - g->first};
-    edit one = make_edit(&begin, count);
+    edit one = make_edit(&w, count), *first = &list->edits[0];
     bool has_begin = false;
+    iron_status status;
 
     if (count[0] == count[1])
         IRON_TRY(find_exchange(run, g, &one, &has_begin, err));
     if (has_begin && one.kind == IRON_DIFF_CHANGED)
         IRON_TRY(find_order(run, g, &one, err));
-    if (one.kind == IRON_DIFF_CHANGED)
-        IRON_TRY(find_edits(run, g, list, err));
-    else
+    if (one.kind == IRON_DIFF_CHANGED) {
+        IRON_TRY(IRON_ALLOCATE(&w.ahead, iron__allocator_default(),
+                               (size_t)iron__min(AHEAD_MAX, run->text[1].tokens),
+                               "tokens to search", err));
+        status = walk_gap(&w, list, err);
+        iron__release(iron__allocator_default(), w.ahead);
+        IRON_TRY(status);
+        IRON_TRY(join_with_first(run, list, err));
+    } else {
         list->edits[list->count++] = one;
-    if (list->edits[0].kind == IRON_DIFF_INSERTED || list->edits[0].kind == IRON_DIFF_EXTENDED ||
-        list->edits[0].kind == IRON_DIFF_CHANGED)
-        IRON_TRY(find_source(run, &list->edits[0], err));
+    }
+    if (first->kind == IRON_DIFF_INSERTED || first->kind == IRON_DIFF_EXTENDED ||
+        first->kind == IRON_DIFF_CHANGED)
+        IRON_TRY(find_source(run, first, err));
     return IRON_OK;
 }
 
@@ -1886,12 +1850,17 @@ static void find_moved_chunks(const group *g, const iron_manifest *a, const iron
     }
 }
 
-static void compare_sorted(const iron_manifest *a, const iron_manifest *b,
-                           const placed_chunk *sorted[2], chunk_moves *moves) {
-    size_t left[2] = {a->chunk_count, b->chunk_count};
+/* Both manifests must have chunks of one size. */
+static iron_status find_moves(const iron_manifest *a, const iron_manifest *b, chunk_moves *moves,
+                              iron_error *err) {
+    placed_chunk *sorted[2] = {sorted_chunks(a), sorted_chunks(b)};
     const placed_chunk *next[2] = {sorted[0], sorted[1]};
+    size_t left[2] = {a->chunk_count, b->chunk_count};
+    iron_status status =
+        sorted[0] && sorted[1] ? IRON_OK : iron__no_memory(err, "a list of chunks");
 
-    while (left[0] > 0 || left[1] > 0) {
+    *moves = (chunk_moves){.from = UINT64_MAX, .to = UINT64_MAX};
+    while (status == IRON_OK && (left[0] > 0 || left[1] > 0)) {
         bool takes_a = left[1] == 0 || (left[0] > 0 && by_words(next[0], next[1]) <= 0);
         const placed_chunk *like = takes_a ? next[0] : next[1];
         group g = {.chunks = {next[0], next[1]}};
@@ -1910,21 +1879,8 @@ static void compare_sorted(const iron_manifest *a, const iron_manifest *b,
         else if (g.count[1] > 0)
             find_moved_chunks(&g, a, b, moves);
     }
-}
-
-/* Both manifests must have chunks of one size. */
-static iron_status find_moves(const iron_manifest *a, const iron_manifest *b, chunk_moves *moves,
-                              iron_error *err) {
-    placed_chunk *first = sorted_chunks(a), *second = sorted_chunks(b);
-    iron_status status = IRON_OK;
-
-    *moves = (chunk_moves){.from = UINT64_MAX, .to = UINT64_MAX};
-    if (first && second)
-        compare_sorted(a, b, (const placed_chunk *[2]){first, second}, moves);
-    else
-        status = iron__no_memory(err, "a list of chunks");
-    free(first);
-    free(second);
+    free(sorted[0]);
+    free(sorted[1]);
     return status;
 }
 
@@ -2153,15 +2109,20 @@ static void report_changed(diff_run *run, const chunk_moves *moves) {
 /* Is the shorter one the beginning of the longer, as far as words can tell? Its last chunk is
  * shorter than the other's: it can be compared where the other's tokens are available. Otherwise
  * chunks before it that agree suggest it, or a mark that both have. */
-static iron_status check_last_chunk(diff_run *run, bool *is_beginning, bool *is_verified,
-                                    iron_error *err) {
-    const iron_diff_report *r = &run->diff->report;
+static iron_status find_beginning(diff_run *run, bool *is_beginning, bool *is_verified,
+                                  iron_error *err) {
+    iron_diff_report *r = &run->diff->report;
+    uint64_t common = common_tokens(r), chunk = r->first / run->diff->bits.chunk_tokens;
     int shorter = r->tokens[0] < r->tokens[1] ? 0 : 1;
     const iron_manifest *a = run->manifest[shorter], *b = run->manifest[!shorter];
-    uint64_t chunk = r->first / run->diff->bits.chunk_tokens;
+    const diff_text *text = &run->text[!shorter];
     iron__seal_words words;
 
-    if (!run->text[!shorter].at) {
+    *is_verified = true;
+    *is_beginning = r->tokens[0] != r->tokens[1] && r->first == common;
+    if (*is_beginning || r->first >= common || r->first_end <= common)
+        return IRON_OK;
+    if (!text->at) {
         bool has_mark = a->chunks[chunk].mark != IRON_MARK_NONE &&
                         a->chunks[chunk].mark == b->chunks[chunk].mark;
 
@@ -2169,28 +2130,14 @@ static iron_status check_last_chunk(diff_run *run, bool *is_beginning, bool *is_
         *is_beginning = !*is_verified && (chunk > 0 || has_mark);
         return IRON_OK;
     }
-    IRON_TRY(words_at(&run->text[!shorter], r->first, a->tokens - r->first, &words, err));
+    IRON_TRY(words_at(text, r->first, a->tokens - r->first, &words, err));
     *is_verified = *is_beginning = chunk_has_words(&a->chunks[chunk], &words);
-    return IRON_OK;
-}
-
-static iron_status find_beginning(diff_run *run, bool *is_beginning, bool *is_verified,
-                                  iron_error *err) {
-    iron_diff_report *r = &run->diff->report;
-    uint64_t common = common_tokens(r);
-    int longer = r->tokens[0] < r->tokens[1];
-
-    *is_verified = true;
-    *is_beginning = r->tokens[0] != r->tokens[1] && r->first == common;
-    if (*is_beginning || r->first >= common || r->first_end <= common)
-        return IRON_OK;
-    IRON_TRY(check_last_chunk(run, is_beginning, is_verified, err));
-    if (!*is_beginning || !*is_verified)
+    if (!*is_beginning)
         return IRON_OK;
     r->first = common; /* now known exactly */
     r->first_end = common + 1;
-    r->has_value[longer] = 1;
-    return text_read(&run->text[longer], common, &r->value[longer], 1, err);
+    r->has_value[!shorter] = 1;
+    return text_read(text, common, &r->value[!shorter], 1, err);
 }
 
 /* Did two adjacent runs of chunks change places, first ... middle-1 and middle ... end-1? */
@@ -2387,30 +2334,9 @@ static iron_status find_bag(const diff_run *run, int side, iron_bag_cut cut,
     return iron_bag_source(run->source[side], &o, result, err);
 }
 
-static iron_status report_shuffled(diff_run *run, const iron_bag_result *bag, iron_error *err) {
+static iron_status explain_by_bags(diff_run *run, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
     uint64_t end = r->range_count ? run->diff->ranges[r->range_count - 1].end : r->tokens[0];
-    text_gap gap;
-
-    if (has_texts(run) && r->first_end == r->first + 1) {
-        IRON_TRY(find_gap(run, &gap, err));
-        end = gap.end[1];
-    }
-    set_edit(run, r->first, end - r->first, IRON_COUNT_UNKNOWN);
-    r->edits = 1;
-    r->has_more_edits = false;
-    r->bag_cut = bag->cut;
-    r->text[0] = '\0';
-    say(run,
-        "both have the same %" PRIu64 " samples (%s) in another order, from position %" PRIu64
-        " to %" PRIu64,
-        bag->bag.samples, bag->cut_text, r->first, end - 1);
-    finish(run, IRON_DIFF_SHUFFLED, true);
-    return IRON_OK;
-}
-
-static iron_status explain_by_bags(diff_run *run, iron_error *err) {
-    const iron_diff_report *r = &run->diff->report;
     /* an edit that is named exactly stays named; a range that merely contains all differences is
      * not such an edit */
     bool is_exact = r->edits == 1 && !r->has_more_edits && r->kind != IRON_DIFF_CHANGED &&
@@ -2441,7 +2367,23 @@ static iron_status explain_by_bags(diff_run *run, iron_error *err) {
     if (bags[0].bag.hi != bags[1].bag.hi || bags[0].bag.lo != bags[1].bag.lo ||
         bags[0].bag.samples != bags[1].bag.samples)
         return IRON_OK;
-    return report_shuffled(run, &bags[0], err);
+    if (has_texts(run) && r->first_end == r->first + 1) {
+        text_gap gap;
+
+        IRON_TRY(find_gap(run, &gap, err));
+        end = gap.end[1];
+    }
+    set_edit(run, r->first, end - r->first, IRON_COUNT_UNKNOWN);
+    r->edits = 1;
+    r->has_more_edits = false;
+    r->bag_cut = bags[0].cut;
+    r->text[0] = '\0';
+    say(run,
+        "both have the same %" PRIu64 " samples (%s) in another order, from position %" PRIu64
+        " to %" PRIu64,
+        bags[0].bag.samples, bags[0].cut_text, r->first, end - 1);
+    finish(run, IRON_DIFF_SHUFFLED, true);
+    return IRON_OK;
 }
 
 /* The comparison. */
@@ -2474,50 +2416,42 @@ static iron_status find_ranges(iron_diff *d, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status run_comparison(diff_run *run, const iron_diff_options *o, iron_error *err) {
-    uint32_t threads = o && o->threads ? o->threads : iron__cpu_threads();
-    iron_status status;
-
-    if (o) {
-        run->progress = o->progress;
-        run->context = o->context;
-        run->bag_cut = o->bag;
-    }
-    IRON_TRY(iron__thread_pool_create(threads, iron__allocator_default(), &run->pool, err));
-    status = open_sides(run, o ? o->chunk_tokens : 0, err);
-    if (status == IRON_OK)
-        status = compare(run, err);
-    if (status == IRON_OK)
-        status = find_ranges(run->diff, err);
-    if (status == IRON_OK)
-        status = explain(run, err);
-    if (status == IRON_OK && has_texts(run)) /* edits have told which chunks differ */
-        status = find_ranges(run->diff, err);
-    if (status == IRON_OK)
-        status = explain_by_bags(run, err);
-    for (int side = 0; side < 2; side++) {
-        close_text(&run->text[side]);
-        iron_manifest_destroy(run->made[side]);
-    }
-    iron__thread_pool_destroy(run->pool);
-    return status;
+static iron_status run_comparison(diff_run *run, uint64_t chunk_tokens, iron_error *err) {
+    IRON_TRY(open_sides(run, chunk_tokens, err));
+    IRON_TRY(compare(run, err));
+    IRON_TRY(find_ranges(run->diff, err));
+    IRON_TRY(explain(run, err));
+    if (has_texts(run)) /* edits have told which chunks differ */
+        IRON_TRY(find_ranges(run->diff, err));
+    return explain_by_bags(run, err);
 }
 
 iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
                           const iron_diff_options *options, iron_diff **out, iron_error *err) {
+    static const iron_diff_options defaults = {.struct_size = sizeof defaults};
+    const iron_diff_options *o = options ? options : &defaults;
     diff_run run = {.side = {a, b}};
     iron_status status;
 
     *out = NULL;
-    if (options)
-        IRON_TRY(iron__struct_check(options, sizeof *options, "iron_diff_options", err));
-    IRON_FAIL_IF(options && options->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
-                 "threads is %" PRIu32 "; it must be at most %u", options->threads,
-                 IRON_THREADS_MAX);
-    IRON_TRY(iron__chunk_tokens_check(options ? options->chunk_tokens : 0, err));
+    IRON_TRY(iron__struct_check(o, sizeof *o, "iron_diff_options", err));
+    IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
+                 "threads is %" PRIu32 "; it must be at most %u", o->threads, IRON_THREADS_MAX);
+    IRON_TRY(iron__chunk_tokens_check(o->chunk_tokens, err));
     IRON_TRY(IRON_NEW(&run.diff, 1, "a comparison", err));
     run.diff->report.struct_size = sizeof run.diff->report;
-    status = run_comparison(&run, options, err);
+    run.progress = o->progress;
+    run.context = o->context;
+    run.bag_cut = o->bag;
+    status = iron__thread_pool_create(o->threads ? o->threads : iron__cpu_threads(),
+                                      iron__allocator_default(), &run.pool, err);
+    if (status == IRON_OK)
+        status = run_comparison(&run, o->chunk_tokens, err);
+    for (int side = 0; side < 2; side++) {
+        close_text(&run.text[side]);
+        iron_manifest_destroy(run.made[side]);
+    }
+    iron__thread_pool_destroy(run.pool);
     if (status == IRON_OK)
         *out = run.diff;
     else
