@@ -13,6 +13,7 @@
  */
 #include "digest/digest_internal.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
@@ -177,30 +178,16 @@ static uint64_t key_of(const void *entry) {
 
 /* The last entry whose key is not above `key`, and its place; NULL if there is none. */
 static void *sorted_upto(const sorted_array *s, uint64_t key, sorted_place *place) {
-    size_t slot = 0, low = 0, high = s->slot_count;
+    size_t slot = s->slot_count - 1, index;
 
     if (s->slot_count == 0 || s->slots[0].key > key)
         return NULL;
-    if (s->slots[high - 1].key <= key) /* as for streams in order */
-        slot = high - 1;
-    while (high - slot > 1) {
-        size_t middle = slot + (high - slot) / 2;
-
-        if (s->slots[middle].key <= key)
-            slot = middle;
-        else
-            high = middle;
-    }
-    for (high = s->slots[slot].count; high - low > 1;) {
-        size_t middle = low + (high - low) / 2;
-
-        if (key_of(entry_at(s, slot, middle)) <= key)
-            low = middle;
-        else
-            high = middle;
-    }
-    *place = (sorted_place){slot, low};
-    return entry_at(s, slot, low);
+    if (s->slots[slot].key > key) /* not as for streams in order */
+        slot = iron__array_find(&s->slots[0].key, sizeof *s->slots, s->slot_count, key);
+    index = iron__array_find((const uint64_t *)(const void *)s->slots[slot].entries, s->entry_bytes,
+                             s->slots[slot].count, key);
+    *place = (sorted_place){slot, index};
+    return entry_at(s, slot, index);
 }
 
 static void add_slot(sorted_array *s, size_t at) {
@@ -325,13 +312,11 @@ static bool coverage_overlaps(const sorted_array *c, span piece, span *seen) {
 }
 
 /* Adds a piece that overlaps nothing; needs a reserved insertion. */
-static void coverage_add(sorted_array *c, const void *entry, iron__seal_words *words) {
-    const span *piece = entry;
+static void coverage_add(sorted_array *c, const span *piece) {
     neighbours n = around(c, piece->first);
     bool joins_left = n.left && n.left->end == piece->first;
     bool joins_right = n.right && n.right->first == piece->end;
 
-    (void)words;
     if (joins_left && joins_right) {
         n.left->end = n.right->end;
         sorted_remove(c, n.right_at);
@@ -392,8 +377,7 @@ typedef struct open_quad {
 
 /* Adds tokens that were not there yet; needs a reserved insertion. A quad that becomes complete is
  * removed, and added to the words. */
-static void open_quads_add(sorted_array *open, const void *entry, iron__seal_words *words) {
-    const open_quad *part = entry;
+static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal_words *words) {
     sorted_place place;
     open_quad *at = sorted_upto(open, part->quad, &place);
 
@@ -411,34 +395,33 @@ static void open_quads_add(sorted_array *open, const void *entry, iron__seal_wor
     sorted_remove(open, place);
 }
 
-/* coverage_add or open_quads_add. */
-typedef void (*entry_add)(sorted_array *to, const void *entry, iron__seal_words *words);
-
-/* Initialises *out with all of a and b, which have no token in common; quads that become complete
- * are added to the words. On failure *out holds nothing, and the words have not changed. */
+/* Initialises *out with all of a and b, which have no token in common: spans or, with words, open
+ * quads, of which those that become complete are added to the words. On failure *out holds nothing,
+ * and the words have not changed. */
 static iron_status join_arrays(const sorted_array *a, const sorted_array *b, sorted_array *out,
-                               entry_add add, iron__seal_words *words, iron_error *err) {
+                               iron__seal_words *words, iron_error *err) {
     sorted_place in_a, in_b;
     const void *x = sorted_first(a, &in_a), *y = sorted_first(b, &in_b);
     iron_status status;
 
     *out = sorted_make(a->entry_bytes, a->allocator);
     status = sorted_reserve_append(out, a->count + b->count, err);
-    if (status != IRON_OK) {
+    if (status != IRON_OK)
         sorted_deinit(out);
-        return status;
-    }
-    while (x || y) {
-        if (x && (!y || key_of(x) < key_of(y))) {
-            add(out, x, words);
+    while (status == IRON_OK && (x || y)) {
+        bool takes_x = x && (!y || key_of(x) < key_of(y));
+
+        if (words)
+            open_quads_add(out, takes_x ? x : y, words);
+        else
+            coverage_add(out, takes_x ? x : y);
+        if (takes_x)
             x = sorted_next(a, &in_a);
-        } else {
-            add(out, y, words);
+        else
             y = sorted_next(b, &in_b);
-        }
     }
     sorted_trim(out, 2);
-    return IRON_OK;
+    return status;
 }
 
 typedef struct quads_sum {
@@ -675,7 +658,7 @@ static iron_status add_piece(digest_data *d, const digest_piece *piece, iron_err
     IRON_TRY(sorted_reserve(&d->seen, 1, err));
     IRON_TRY(sorted_reserve(&d->open, 2, err));
 
-    coverage_add(&d->seen, &(span){position, end}, NULL);
+    coverage_add(&d->seen, &(span){position, end});
     d->words = iron__seal_merge(d->words, piece->sum.words);
     d->stats = iron__token_stats_merge(d->stats, piece->sum.stats);
     add_edge(d, position, piece->head, piece->heads);
@@ -789,10 +772,8 @@ static iron_status read_device_edge(digest_data *d, const resident *r, uint64_t 
         return IRON_OK;
     IRON_TRY(iron__gpu_feed_read_device(d->gpu->feed, r->tokens, r->dtype, first, count, r->stream,
                                         stored, err));
-    IRON_TRY(iron__view_check(&view, position, err));
-    for (uint32_t k = 0; k < count; k++)
-        edge[k] = (uint32_t)iron__view_stored(&view, k);
-    return IRON_OK;
+    (void)read_edge(&view, 0, count, edge);
+    return iron__view_check(&view, position, err);
 }
 
 static iron_status seal_quads(digest_data *d, const resident *r, digest_piece *piece,
@@ -879,30 +860,12 @@ void *iron_digest_native_context(iron_digest *digest, iron_error *err) {
 
 /* Merging and results. */
 
-/* What both have seen, in new memory that replaces the digest's. */
-static iron_status join(digest_data *d, const digest_data *other, iron_error *err) {
-    iron__seal_words words = iron__seal_merge(d->words, other->words);
-    sorted_array seen, open;
-    iron_status status;
-
-    IRON_TRY(join_arrays(&d->seen, &other->seen, &seen, coverage_add, &words, err));
-    status = join_arrays(&d->open, &other->open, &open, open_quads_add, &words, err);
-    if (status != IRON_OK) {
-        sorted_deinit(&seen);
-        return status;
-    }
-    sorted_deinit(&d->seen);
-    sorted_deinit(&d->open);
-    d->seen = seen;
-    d->open = open;
-    d->words = words;
-    d->stats = iron__token_stats_merge(d->stats, other->stats);
-    return IRON_OK;
-}
-
 iron_status iron_digest_merge(iron_digest *digest, const iron_digest *other, iron_error *err) {
     digest_data *d = data_of(digest, err);
     const digest_data *o = d ? data_of(other, err) : NULL;
+    iron__seal_words words;
+    sorted_array seen, open;
+    iron_status status;
     span both;
 
     if (!d || !o)
@@ -913,7 +876,23 @@ iron_status iron_digest_merge(iron_digest *digest, const iron_digest *other, iro
                  d->vocab, o->vocab);
     if (coverage_meets(&d->seen, &o->seen, &both))
         return refuse_seen(both, err);
-    return o->seen.count ? join(d, o, err) : IRON_OK;
+    if (o->seen.count == 0)
+        return IRON_OK;
+    /* what both have seen, in new memory that replaces the digest's */
+    words = iron__seal_merge(d->words, o->words);
+    IRON_TRY(join_arrays(&d->seen, &o->seen, &seen, NULL, err));
+    status = join_arrays(&d->open, &o->open, &open, &words, err);
+    if (status != IRON_OK) {
+        sorted_deinit(&seen);
+        return status;
+    }
+    sorted_deinit(&d->seen);
+    sorted_deinit(&d->open);
+    d->seen = seen;
+    d->open = open;
+    d->words = words;
+    d->stats = iron__token_stats_merge(d->stats, o->stats);
+    return IRON_OK;
 }
 
 void iron_digest_gap(const iron_digest *digest, uint64_t *first, uint64_t *end) {
@@ -1160,15 +1139,6 @@ static uint32_t seen_of_quad(const sorted_array *c, uint64_t quad) {
     return mask;
 }
 
-static bool matches_positions(const sorted_array *seen, const open_quad *q, uint64_t quad) {
-    if (q->quad != quad || q->mask != seen_of_quad(seen, quad))
-        return false;
-    for (uint32_t k = 0; k < 4; k++)
-        if (!(q->mask & 1u << k) && q->tokens[k] != 0)
-            return false;
-    return true;
-}
-
 /* Every edge inside a quad leaves that quad open, and nothing else does. */
 static iron_status check_open(const digest_data *d, iron_error *err) {
     sorted_place at, quad_at;
@@ -1181,10 +1151,14 @@ static iron_status check_open(const digest_data *d, iron_error *err) {
 
         for (size_t e = 0; e < 2; e++) {
             uint64_t quad = edges[e] / 4;
+            bool is_right;
 
             if (edges[e] % 4 == 0 || quad == last)
                 continue;
-            IRON_FAIL_IF(!q || !matches_positions(&d->seen, q, quad), err, IRON_E_FORMAT,
+            is_right = q && q->quad == quad && q->mask == seen_of_quad(&d->seen, quad);
+            for (uint32_t k = 0; is_right && k < 4; k++)
+                is_right = q->mask & 1u << k || q->tokens[k] == 0;
+            IRON_FAIL_IF(!is_right, err, IRON_E_FORMAT,
                          "the digest's state is invalid: its tokens of quad %" PRIu64
                          " do not match the positions it has seen",
                          quad);
