@@ -170,7 +170,8 @@ struct iron_engine {
     iron__cpu_state *cpu;   /* of the CPU backend, else NULL */
     iron__gpu_feed *gpu;    /* of the GPU backend, else NULL */
     bool is_synced;         /* GPU: nodes, closed and seal are those of the device */
-    iron_error failure;     /* of the device; every later call returns it again */
+    iron_error error;       /* of the device's last call that failed */
+    iron_error failure;     /* of the first; every later call returns it again */
     iron__members *members; /* engines on the other devices, where there are several; else NULL */
     uint32_t sharers;       /* how many engines share the machine's processors and the work */
 };

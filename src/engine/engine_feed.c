@@ -453,42 +453,34 @@ static iron_status set_up_slots(pipeline *p, iron__ring_options *options, iron_e
     return IRON_OK;
 }
 
-static iron_status feed_slot(const pipeline *p, size_t slot, const iron__tokens_view *view,
-                             iron_error *err) {
-    iron_engine *e = p->engine;
-    size_t released = 1;
-
-    IRON_TRY(check_feed(e, view, err));
-    if (p->has_device_slots)
-        IRON_TRY(e->backend->feed_slot(e, slot, view, &released, err));
-    else
-        IRON_TRY(e->backend->feed(e, view, err));
-    for (size_t k = 0; k < released; k++)
-        iron__ring_free(p->ring);
-    return IRON_OK;
-}
-
 /* Feeds slots until the source ends, or so many tokens after its position. */
 static iron_status feed_slots(const pipeline *p, const iron_source *source, uint64_t skip,
                               uint64_t total, iron_progress progress, void *context,
                               iron_error *err) {
     bool is_seekable = iron__source_is_seekable(source); /* its position stays put while read */
+    iron_engine *e = p->engine;
     uint64_t begin = is_seekable ? iron__source_position(source) + skip : 0, done = 0;
 
     for (;;) {
         iron__tokens_view view = {.dtype = iron_source_dtype(source)};
+        size_t slot, released = 1;
         iron_status status;
-        size_t slot;
 
         IRON_TRY(iron__ring_next(p->ring, &slot, &view.count, err));
         if (view.count == 0)
             return IRON_OK;
         view.data = iron__ring_slot(p->ring, slot);
-        status = feed_slot(p, slot, &view, err);
+        status = check_feed(e, &view, err);
         if (status == IRON_E_FORMAT && is_seekable) /* with file and byte, too */
-            (void)iron__stored_check(source, begin + done, &view,
-                                     p->engine->closed.count + p->engine->open.count, err);
+            (void)iron__stored_check(source, begin + done, &view, e->closed.count + e->open.count,
+                                     err);
         IRON_TRY(status);
+        if (p->has_device_slots)
+            IRON_TRY(e->backend->feed_slot(e, slot, &view, &released, err));
+        else
+            IRON_TRY(e->backend->feed(e, &view, err));
+        for (size_t k = 0; k < released; k++)
+            iron__ring_free(p->ring);
         done += view.count;
         IRON_TRY(iron__progress(progress, context, done, total, err));
     }
@@ -523,8 +515,7 @@ static iron_status feed_files(iron_engine *e, iron_source *source, uint64_t limi
         return status;
     iron__parallel_source_set_mapped(tokens.files);
     tokens.count = iron__parallel_source_tokens(tokens.files);
-    if (limit > 0 && limit < tokens.count)
-        tokens.count = limit;
+    tokens.count = iron__min(tokens.count, limit ? limit : tokens.count);
     p.total = limit ? limit : iron_source_tokens(source);
     status = check_count(e, tokens.count, err);
     while (status == IRON_OK && tokens.count > 0) {
@@ -540,12 +531,6 @@ static iron_status feed_files(iron_engine *e, iron_source *source, uint64_t limi
     iron__source_seek(source, tokens.begin + tokens.first);
     iron__parallel_source_close(tokens.files);
     return status;
-}
-
-/* Whether the backend takes files as they are: in the per-node modes reading is not what costs. */
-static bool takes_files(const iron_engine *e, const iron_source *source) {
-    return e->backend->feed_files && !e->choice.variant->per_node &&
-           iron__source_is_seekable(source);
 }
 
 /* Feeds what a ring reads: its source, or some of a source of files (tokens, skip, is_shared). */
@@ -594,14 +579,14 @@ static iron_status feed_source(iron_engine *e, iron_source *source, uint64_t lim
     uint64_t begin, count, before = e->closed.count + e->open.count;
     iron_status status;
 
-    if (takes_files(e, source))
+    /* in the per-node modes reading is not what costs */
+    if (e->backend->feed_files && !e->choice.variant->per_node && iron__source_is_seekable(source))
         return feed_files(e, source, limit, progress, context, err);
     if (!shares_out(e) || !iron__source_is_seekable(source))
         return feed_ring(e, options, progress, context, err);
     begin = iron__source_position(source);
     count = iron_source_tokens(source) - begin;
-    if (limit > 0 && limit < count)
-        count = limit;
+    count = iron__min(count, limit ? limit : count);
     status = feed_members(e, feed_source_range, source, count, progress, context, err);
     iron__source_seek(source, begin + (e->closed.count + e->open.count - before));
     return status;

@@ -168,7 +168,6 @@ typedef struct calibration {
     calibration_case cases[CALIBRATED_CASES];
 } calibration;
 
-#define LINE_BYTES     512
 #define HEADER_BYTES   1024
 #define FILE_BYTES_MAX ((size_t)64 << 10)
 
@@ -238,10 +237,10 @@ static bool calibration_load(const char *key, calibration *out) {
 
 static iron_status write_lines(iron_output *output, const char *key, const calibration *c,
                                iron_error *err) {
-    char line[LINE_BYTES], header[HEADER_BYTES];
+    char line[HEADER_BYTES];
 
-    write_header(key, header);
-    IRON_TRY(iron_output_write(output, header, strlen(header), err));
+    write_header(key, line);
+    IRON_TRY(iron_output_write(output, line, strlen(line), err));
     for (const calibration_case *at = c->cases; at < c->cases + c->count; at++) {
         snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64, at->batch, at->nodes);
         for (size_t k = 0; k < CALIBRATED_MODES; k++)
@@ -262,14 +261,12 @@ static iron_status calibration_save(const char *key, const calibration *all, iro
     iron__cache_folder_create();
     status = iron_output_open(path, &output, err);
     free(path);
-    if (status != IRON_OK)
-        return status;
-    status = write_lines(output, key, all, err);
-    if (status != IRON_OK) {
-        iron_output_abandon(output);
-        return status;
-    }
-    return iron_output_commit(output, err);
+    if (status == IRON_OK)
+        status = write_lines(output, key, all, err);
+    if (status == IRON_OK)
+        return iron_output_commit(output, err);
+    iron_output_abandon(output);
+    return status;
 }
 
 /* How many times larger the larger one is. */
