@@ -115,66 +115,69 @@ static void drop_text(diff_run *run, int side) {
                  "; the files of %.60s are no longer what its manifest says", side_name(run, side));
 }
 
-/* Opens the tokens of a side, if it has any that can be read anywhere: from the source's position
- * on. */
-static iron_status open_text(diff_run *run, int side, iron_error *err) {
-    const iron_manifest *m = manifest_of(run, side);
-    diff_text *text = &run->text[side];
-    iron_source *source = run->side[side]->source;
+/* Opens both sides, and sees to it that there are either tokens of both, or words of chunks of one
+ * size of both (or neither, with has_same_seal). chunk_tokens: 0, or what the caller wants. */
+static iron_status open_sides(diff_run *run, uint64_t chunk_tokens, iron_error *err) {
+    const iron_manifest *both[2] = {manifest_of(run, 0), manifest_of(run, 1)};
+    bool words[2];
 
-    run->source[side] = source;
-    if (!source || !iron__source_is_seekable(source))
-        return IRON_OK;
-    IRON_TRY(iron__parallel_source_open(source, iron__allocator_default(), &text->at, err));
-    text->dtype = iron_source_dtype(source);
-    text->tokens = iron__parallel_source_tokens(text->at);
-    text->name = side_name(run, side);
-    if (m && m->tokens != text->tokens)
-        drop_text(run, side);
-    return IRON_OK;
-}
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = both[side];
 
-/* The chunk size of the comparison: what the caller wants, else that of a manifest whose tokens are
- * not available, else that of any manifest. */
-static uint64_t choose_chunks(const diff_run *run, uint64_t wanted) {
-    for (int side = 0; side < 2 && !wanted; side++)
-        if (!run->source[side])
-            wanted = manifest_of(run, side)->chunk_tokens;
-    for (int side = 0; side < 2 && !wanted; side++)
-        if (manifest_of(run, side))
-            wanted = manifest_of(run, side)->chunk_tokens;
-    return wanted ? wanted : IRON_CHUNK_TOKENS;
-}
+        IRON_FAIL_IF(!m && !run->side[side]->source, err, IRON_E_ARG,
+                     "%.100s has neither a manifest nor files", side_name(run, side));
+        IRON_FAIL_IF(m && (m->parts > 0 || m->first > 0 || m->tokens != m->stream_tokens), err,
+                     IRON_E_FORMAT,
+                     "%.100s is the manifest of part %" PRIu32 " of %" PRIu32
+                     "; join all parts first, with iron merge",
+                     side_name(run, side), m->part, m->parts);
+    }
+    IRON_FAIL_IF(run->side[0]->source && run->side[0]->source == run->side[1]->source, err,
+                 IRON_E_ARG, "both sides are the same source; open it twice");
+    /* tokens that can be read anywhere: from the source's position on */
+    for (int side = 0; side < 2; side++) {
+        diff_text *text = &run->text[side];
+        iron_source *source = run->source[side] = run->side[side]->source;
 
-/* Sees to it that there are either tokens of both, or words of chunks of one size of both (or
- * neither, with has_same_seal). */
-static iron_status choose_way(diff_run *run, iron_error *err) {
-    const iron_manifest *a = manifest_of(run, 0), *b = manifest_of(run, 1);
-    uint64_t chunk_tokens = run->diff->bits.chunk_tokens;
-    bool words[2] = {a && a->chunk_tokens == chunk_tokens, b && b->chunk_tokens == chunk_tokens};
-
-    run->has_same_seal =
-        a && b && iron__words_equal(&a->words, &b->words) && !(words[0] && words[1]);
+        if (!source || !iron__source_is_seekable(source))
+            continue;
+        IRON_TRY(iron__parallel_source_open(source, iron__allocator_default(), &text->at, err));
+        text->dtype = iron_source_dtype(source);
+        text->tokens = iron__parallel_source_tokens(text->at);
+        text->name = side_name(run, side);
+        if (both[side] && both[side]->tokens != text->tokens)
+            drop_text(run, side);
+    }
+    /* the chunk size: what the caller wants, else that of a manifest whose tokens are not
+     * available, else that of any manifest */
+    for (int side = 0; side < 2 && !chunk_tokens; side++)
+        chunk_tokens = run->source[side] ? 0 : both[side]->chunk_tokens;
+    for (int side = 0; side < 2 && !chunk_tokens; side++)
+        chunk_tokens = both[side] ? both[side]->chunk_tokens : 0;
+    chunk_tokens = chunk_tokens ? chunk_tokens : IRON_CHUNK_TOKENS;
+    run->diff->bits.chunk_tokens = chunk_tokens;
+    for (int side = 0; side < 2; side++)
+        words[side] = both[side] && both[side]->chunk_tokens == chunk_tokens;
+    run->has_same_seal = both[0] && both[1] && !(words[0] && words[1]) &&
+                         iron__words_equal(&both[0]->words, &both[1]->words);
     if (run->has_same_seal)
         return IRON_OK;
     for (int side = 0; side < 2; side++) {
-        const iron_manifest *m = manifest_of(run, side);
-
         if (words[side] || run->source[side])
             continue;
-        IRON_FAIL_IF(m->chunk_tokens == 0, err, IRON_E_FORMAT,
+        IRON_FAIL_IF(both[side]->chunk_tokens == 0, err, IRON_E_FORMAT,
                      "the manifest %.100s has no chunks to compare, and its files are not "
                      "available; make it with --chunk %" PRIu64 "%s",
                      side_name(run, side), chunk_tokens, run->note);
         IRON_FAIL(err, IRON_E_FORMAT,
                   "the manifest %.100s has chunks of %" PRIu64 " tokens, not %" PRIu64
                   ", and its files are not available; make both with one --chunk%s",
-                  side_name(run, side), m->chunk_tokens, chunk_tokens, run->note);
+                  side_name(run, side), both[side]->chunk_tokens, chunk_tokens, run->note);
     }
     for (int side = 0; side < 2 && (words[0] || words[1]); side++) {
         iron_scan_options o;
 
-        run->manifest[side] = manifest_of(run, side);
+        run->manifest[side] = both[side];
         if (words[side])
             continue;
         iron_scan_options_init(&o);
@@ -187,27 +190,6 @@ static iron_status choose_way(diff_run *run, iron_error *err) {
         run->manifest[side] = run->made[side];
     }
     return IRON_OK;
-}
-
-/* chunk_tokens: 0, or what the caller wants. */
-static iron_status open_sides(diff_run *run, uint64_t chunk_tokens, iron_error *err) {
-    for (int side = 0; side < 2; side++) {
-        const iron_manifest *m = manifest_of(run, side);
-
-        IRON_FAIL_IF(!m && !run->side[side]->source, err, IRON_E_ARG,
-                     "%.100s has neither a manifest nor files", side_name(run, side));
-        IRON_FAIL_IF(m && (m->parts > 0 || m->first > 0 || m->tokens != m->stream_tokens), err,
-                     IRON_E_FORMAT,
-                     "%.100s is the manifest of part %" PRIu32 " of %" PRIu32
-                     "; join all parts first, with iron merge",
-                     side_name(run, side), m->part, m->parts);
-    }
-    IRON_FAIL_IF(run->side[0]->source && run->side[0]->source == run->side[1]->source, err,
-                 IRON_E_ARG, "both sides are the same source; open it twice");
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(open_text(run, side, err));
-    run->diff->bits.chunk_tokens = choose_chunks(run, chunk_tokens);
-    return choose_way(run, err);
 }
 
 /* Finding the differences: which chunks differ, and where the first difference is.
@@ -1060,31 +1042,10 @@ static iron_status find_needle(diff_run *run, int side, uint64_t first, uint64_t
 
 /* One edit: a block that was inserted. */
 
-/* Does the block of `length` tokens at `first` of the second, or one that begins up to `slide`
- * tokens earlier and makes the same stream, stand at the hit in the first? */
-static iron_status try_source(diff_run *run, edit *e, uint64_t slide, const seed_hit *hit,
-                              iron_error *err) {
-    uint64_t source = hit->at - hit->offset, same, before, missing;
-
-    if (hit->at < hit->offset)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, source, e->at[1], iron__min(e->count[1], run->text[0].tokens - source),
-                        &same, err));
-    missing = e->count[1] - same;
-    if (missing > slide || missing > source)
-        return IRON_OK;
-    IRON_TRY(agree_before(run, source, e->at[1], missing, &before, err));
-    if (before == missing) {
-        e->kind = IRON_DIFF_REPEATED;
-        e->position = e->at[1] - missing;
-        e->source = source - missing;
-    }
-    return IRON_OK;
-}
-
-/* Is the new block of an edit a copy of one in the first? */
+/* Is the new block of an edit a copy of one in the first? So is one that begins up to `slide` tokens
+ * earlier and makes the same stream. */
 static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
-    uint64_t length = e->count[1], slide = 0;
+    uint64_t length = e->count[1], slide = 0, same;
     seed_scan scan;
 
     if (length < (e->count[0] ? APART_MIN : SEED_TOKENS))
@@ -1102,8 +1063,23 @@ static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
         length -= slide;
     IRON_TRY(find_needle(run, 0, 0, run->text[0].tokens, e->at[1],
                          (size_t)iron__min(length, NEEDLE_MAX), &scan, err));
-    for (size_t k = 0; k < atomic_load(&scan.hit_count) && e->kind != IRON_DIFF_REPEATED; k++)
-        IRON_TRY(try_source(run, e, slide, &scan.hits[k], err));
+    for (size_t k = 0; k < atomic_load(&scan.hit_count) && e->kind != IRON_DIFF_REPEATED; k++) {
+        uint64_t source = scan.hits[k].at - scan.hits[k].offset, missing;
+
+        if (scan.hits[k].at < scan.hits[k].offset)
+            continue;
+        IRON_TRY(agree_from(run, source, e->at[1],
+                            iron__min(e->count[1], run->text[0].tokens - source), &same, err));
+        missing = e->count[1] - same;
+        if (missing > slide || missing > source)
+            continue;
+        IRON_TRY(agree_before(run, source, e->at[1], missing, &same, err));
+        if (same == missing) {
+            e->kind = IRON_DIFF_REPEATED;
+            e->position = e->at[1] - missing;
+            e->source = source - missing;
+        }
+    }
     return IRON_OK;
 }
 
@@ -1623,24 +1599,6 @@ static bool are_in_place(const edit_list *list) {
     return true;
 }
 
-/* Which chunks differ: those of the gap are compared in place, if nothing has moved. Otherwise all
- * of them count as different, and so does what follows if the lengths differ. */
-static iron_status compare_gap(diff_run *run, const text_gap *g, const edit_list *list,
-                               iron_error *err) {
-    const iron_diff_report *r = &run->diff->report;
-    diff_bits *bits = &run->diff->bits;
-    uint64_t common = iron__min(g->end[0], g->end[1]), first;
-    text_pair pair = both_texts(run, g->first, g->first, common - g->first);
-
-    if (run->manifest[0] && run->manifest[1]) /* words have told it */
-        return IRON_OK;
-    pair.bits = bits;
-    if (g->end[0] != g->end[1] || !are_in_place(list))
-        bits_set_tokens(bits, are_in_place(list) ? common : g->first,
-                        g->end[0] == g->end[1] ? common : longer_tokens(r));
-    return are_in_place(list) ? compare_texts(run, &pair, &first, err) : IRON_OK;
-}
-
 /* A shift read off the marks of two manifests.
  *
  * A mark is the same wherever its text is. Marks that occur once in each manifest are paired;
@@ -1692,22 +1650,6 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
     return IRON_OK;
 }
 
-/* Returns the number of pairs, sorted; there is room for all marks of the first. */
-static size_t pair_up(placed_mark *const marks[2], const size_t count[2], mark_pair *pairs) {
-    size_t i = 0, j = 0, pair_count = 0;
-
-    while (i < count[0] && j < count[1]) {
-        placed_mark x = marks[0][i], y = marks[1][j];
-
-        if (x.mark == y.mark)
-            pairs[pair_count++] = (mark_pair){{x.position, y.position}};
-        i += x.mark <= y.mark;
-        j += y.mark <= x.mark;
-    }
-    qsort(pairs, pair_count, sizeof *pairs, iron__by_first_number);
-    return pair_count;
-}
-
 /* Differences modulo 2^64 compare as well as signed ones. */
 static uint64_t moved_by(const mark_pair *p) { return p->at[1] - p->at[0]; }
 
@@ -1748,7 +1690,7 @@ static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest 
                                     marks_shift *shift, iron_error *err) {
     placed_mark *marks[2] = {NULL, NULL};
     mark_pair *pairs = NULL;
-    size_t count[2];
+    size_t count[2], pair_count = 0;
     uint64_t at;
     iron_status status = list_marks(a, chunk, &marks[0], &count[0], err);
 
@@ -1757,9 +1699,18 @@ static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest 
         status = list_marks(b, chunk, &marks[1], &count[1], err);
     if (status == IRON_OK)
         status = IRON_NEW(&pairs, count[0], "marks of chunks", err);
-    if (status == IRON_OK)
-        vote(pairs, pair_up(marks, count, pairs), b->tokens - a->tokens, chunk * a->chunk_tokens,
-             shift);
+    if (status == IRON_OK) {
+        for (size_t i = 0, j = 0; i < count[0] && j < count[1];) {
+            placed_mark x = marks[0][i], y = marks[1][j];
+
+            if (x.mark == y.mark)
+                pairs[pair_count++] = (mark_pair){{x.position, y.position}};
+            i += x.mark <= y.mark;
+            j += y.mark <= x.mark;
+        }
+        qsort(pairs, pair_count, sizeof *pairs, iron__by_first_number);
+        vote(pairs, pair_count, b->tokens - a->tokens, chunk * a->chunk_tokens, shift);
+    }
     /* chunks between where they part and the first vote, not counting what was inserted */
     at = iron__min(shift->at[0], shift->at[1]);
     if (at > shift->apart && shift->votes < (at - shift->apart) / a->chunk_tokens)
@@ -1815,39 +1766,8 @@ static placed_chunk *sorted_chunks(const iron_manifest *m) {
     return chunks;
 }
 
-/* Equal chunks: so many of each manifest. */
-typedef struct group {
-    const placed_chunk *chunks[2];
-    size_t count[2];
-} group;
-
 static bool is_in_place(const iron_manifest *a, const iron_manifest *b, uint64_t k) {
     return k < a->chunk_count && k < b->chunk_count && chunks_equal(a, k, b, k);
-}
-
-/* For a group that both have: which of the first's have left their place, and where to? */
-static void find_moved_chunks(const group *g, const iron_manifest *a, const iron_manifest *b,
-                              chunk_moves *moves) {
-    uint64_t left = UINT64_MAX, arrived = UINT64_MAX, first = UINT64_MAX;
-
-    for (size_t k = 0; k < g->count[0]; k++) {
-        uint64_t at = g->chunks[0][k].index;
-
-        first = iron__min(first, at);
-        if (is_in_place(a, b, at))
-            continue;
-        moves->elsewhere++;
-        left = iron__min(left, at);
-    }
-    for (size_t k = 0; k < g->count[1]; k++)
-        if (!is_in_place(a, b, g->chunks[1][k].index))
-            arrived = iron__min(arrived, g->chunks[1][k].index);
-    if (left == UINT64_MAX) /* all are still in place: a copy */
-        left = first;
-    if (arrived != UINT64_MAX && left < moves->from) {
-        moves->from = left;
-        moves->to = arrived;
-    }
 }
 
 /* Both manifests must have chunks of one size. */
@@ -1863,21 +1783,35 @@ static iron_status find_moves(const iron_manifest *a, const iron_manifest *b, ch
     while (status == IRON_OK && (left[0] > 0 || left[1] > 0)) {
         bool takes_a = left[1] == 0 || (left[0] > 0 && by_words(next[0], next[1]) <= 0);
         const placed_chunk *like = takes_a ? next[0] : next[1];
-        group g = {.chunks = {next[0], next[1]}};
+        uint64_t count[2] = {0, 0}, first[2] = {UINT64_MAX, UINT64_MAX}; /* of equal chunks */
+        uint64_t gone[2] = {UINT64_MAX, UINT64_MAX}, elsewhere = 0;      /* those not in place */
 
         for (int side = 0; side < 2; side++)
             for (; left[side] > 0 && by_words(next[side], like) == 0; left[side]--) {
-                next[side]++;
-                g.count[side]++;
+                uint64_t at = next[side]++->index;
+
+                count[side]++;
+                first[side] = iron__min(first[side], at);
+                if (is_in_place(a, b, at))
+                    continue;
+                gone[side] = iron__min(gone[side], at);
+                elsewhere += side == 0;
             }
-        if (g.count[0] > g.count[1])
-            moves->missing += g.count[0] - g.count[1];
+        if (count[0] > count[1])
+            moves->missing += count[0] - count[1];
         else
-            moves->excess += g.count[1] - g.count[0];
-        if (g.count[0] == 0)
-            moves->foreign += g.count[1];
-        else if (g.count[1] > 0)
-            find_moved_chunks(&g, a, b, moves);
+            moves->excess += count[1] - count[0];
+        if (count[0] == 0)
+            moves->foreign += count[1];
+        if (count[0] == 0 || count[1] == 0)
+            continue;
+        moves->elsewhere += elsewhere;
+        if (gone[0] == UINT64_MAX) /* all are still in place: a copy */
+            gone[0] = first[0];
+        if (gone[1] != UINT64_MAX && gone[0] < moves->from) {
+            moves->from = gone[0];
+            moves->to = gone[1];
+        }
     }
     free(sorted[0]);
     free(sorted[1]);
@@ -2269,7 +2203,21 @@ static iron_status explain(diff_run *run, iron_error *err) {
                 IRON_TRY(compare_texts(run, &alone, &first, err));
         }
         IRON_TRY(list_edits(run, &gap, &list, err));
-        IRON_TRY(compare_gap(run, &gap, &list, err));
+        /* which chunks differ, unless words have told it: those of the gap are compared in place, if
+         * nothing has moved; otherwise all of them count as different, and so does what follows if
+         * the lengths differ */
+        if (!(run->manifest[0] && run->manifest[1])) {
+            uint64_t common = iron__min(gap.end[0], gap.end[1]);
+            text_pair pair = both_texts(run, gap.first, gap.first, common - gap.first);
+            bool is_even = gap.end[0] == gap.end[1], is_there = are_in_place(&list);
+
+            pair.bits = &run->diff->bits;
+            if (!is_even || !is_there)
+                bits_set_tokens(pair.bits, is_there ? common : gap.first,
+                                is_even ? common : longer_tokens(r));
+            if (is_there)
+                IRON_TRY(compare_texts(run, &pair, &common, err));
+        }
         report_edits(run, &list);
         return IRON_OK;
     }
@@ -2318,22 +2266,6 @@ static bool has_bag(const diff_run *run, int side, iron_bag_cut cut) {
             own.kind != IRON_BAG_CUT_NONE);
 }
 
-static iron_status find_bag(const diff_run *run, int side, iron_bag_cut cut,
-                            iron_bag_result *result, iron_error *err) {
-    const iron_manifest *m = manifest_of(run, side);
-    iron_bag_options o;
-
-    *result = (iron_bag_result){.struct_size = sizeof *result};
-    if (m && m->bag_cut.kind != IRON_BAG_CUT_NONE && is_same_cut(m->bag_cut, cut))
-        return iron_manifest_bag(m, result, err);
-    iron_bag_options_init(&o);
-    o.threads = iron__thread_pool_threads(run->pool);
-    o.cut = iron__cut_is_own(cut.kind) ? (iron_bag_cut){IRON_BAG_CUT_FORMAT, 0} : cut;
-    o.progress = run->progress;
-    o.context = run->context;
-    return iron_bag_source(run->source[side], &o, result, err);
-}
-
 static iron_status explain_by_bags(diff_run *run, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
     uint64_t end = r->range_count ? run->diff->ranges[r->range_count - 1].end : r->tokens[0];
@@ -2362,8 +2294,22 @@ static iron_status explain_by_bags(diff_run *run, iron_error *err) {
         cut = has_bag(run, 0, own) && has_bag(run, 1, own) ? own : none;
     if (cut.kind == IRON_BAG_CUT_NONE)
         return IRON_OK;
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(find_bag(run, side, cut, &bags[side], err));
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = manifest_of(run, side);
+        iron_bag_options o;
+
+        bags[side] = (iron_bag_result){.struct_size = sizeof bags[side]};
+        if (m && m->bag_cut.kind != IRON_BAG_CUT_NONE && is_same_cut(m->bag_cut, cut)) {
+            IRON_TRY(iron_manifest_bag(m, &bags[side], err));
+            continue;
+        }
+        iron_bag_options_init(&o);
+        o.threads = iron__thread_pool_threads(run->pool);
+        o.cut = iron__cut_is_own(cut.kind) ? own : cut;
+        o.progress = run->progress;
+        o.context = run->context;
+        IRON_TRY(iron_bag_source(run->source[side], &o, &bags[side], err));
+    }
     if (bags[0].bag.hi != bags[1].bag.hi || bags[0].bag.lo != bags[1].bag.lo ||
         bags[0].bag.samples != bags[1].bag.samples)
         return IRON_OK;
