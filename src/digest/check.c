@@ -543,39 +543,38 @@ static iron_status locate_changes(iron_check *c, const run *r, iron_error *err) 
     return iron__fail_again(err, &why);
 }
 
-static iron_status check_sealed_run(iron_check *c, const run *r, iron_error *err) {
-    iron_manifest *found = NULL;
-    iron_error why = {0};
-    iron_status status = scan_run(c, r, r->first, r->stop, IRON_SCAN_FILE_SEALS, &found, &why);
-    size_t failed;
-
-    if (is_of_files(status)) {
-        IRON_TRY(read_one_by_one(c, r, &why, &failed, err));
-        return locate_changes(c, r, err);
-    }
-    if (status != IRON_OK)
-        return iron__fail_again(err, &why);
-    for (size_t k = r->begin; k < r->end; k++)
-        judge_file(c, k, &found->files[k - r->begin].words);
-    c->done += found->tokens;
-    if (r->end - r->begin == c->count) {
-        for (uint64_t k = 0; k < c->chunks; k++)
-            count_chunk(c, k, &found->chunks[k]);
-        check_manifest_itself(c, found);
-    } else {
-        status = locate_changes(c, r, err);
-    }
-    iron_manifest_destroy(found);
-    return status;
-}
-
 static iron_status check_seals(iron_check *c, iron_error *err) {
-    for (size_t begin = 0; begin < c->count;) {
-        run r = run_at(c, begin);
+    run r;
 
-        if (r.begin < r.end)
-            IRON_TRY(check_sealed_run(c, &r, err));
-        begin = r.end + 1; /* the file at r.end is not readable */
+    for (size_t begin = 0; begin < c->count; begin = r.end + 1) { /* that at r.end is unreadable */
+        iron_manifest *found = NULL;
+        iron_error why = {0};
+        iron_status status;
+        size_t failed;
+
+        r = run_at(c, begin);
+        if (r.begin == r.end)
+            continue;
+        status = scan_run(c, &r, r.first, r.stop, IRON_SCAN_FILE_SEALS, &found, &why);
+        if (is_of_files(status)) {
+            IRON_TRY(read_one_by_one(c, &r, &why, &failed, err));
+            IRON_TRY(locate_changes(c, &r, err));
+            continue;
+        }
+        if (status != IRON_OK)
+            return iron__fail_again(err, &why);
+        for (size_t k = r.begin; k < r.end; k++)
+            judge_file(c, k, &found->files[k - r.begin].words);
+        c->done += found->tokens;
+        if (r.end - r.begin == c->count) {
+            for (uint64_t k = 0; k < c->chunks; k++)
+                count_chunk(c, k, &found->chunks[k]);
+            check_manifest_itself(c, found);
+        } else {
+            status = locate_changes(c, &r, err);
+        }
+        iron_manifest_destroy(found);
+        IRON_TRY(status);
     }
     return IRON_OK;
 }

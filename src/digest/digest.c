@@ -776,29 +776,22 @@ static iron_status read_device_edge(digest_data *d, const resident *r, uint64_t 
     return iron__view_check(&view, position, err);
 }
 
-static iron_status seal_quads(digest_data *d, const resident *r, digest_piece *piece,
-                              iron_error *err) {
-    iron__seal_device *gpu = d->gpu;
-    quads_sum *sum = &piece->sum;
-
-    if (piece->quads == 0)
-        return IRON_OK;
-    IRON_TRY(iron__seal_device_begin(gpu, piece->position + piece->heads, err));
-    IRON_TRY(iron__gpu_feed_resident(gpu->feed, r->tokens, r->dtype, piece->heads, 4 * piece->quads,
-                                     r->stream, err));
-    IRON_TRY(iron__seal_device_fetch(gpu, &sum->words, &sum->stats, err));
-    sum->has_bad = r->dtype == IRON_DTYPE_I32 && sum->stats.max > (uint32_t)INT32_MAX;
-    if (r->dtype == IRON_DTYPE_I64)
-        return iron__gpu_feed_has_overflow(gpu->feed, &sum->has_bad, err);
-    return IRON_OK;
-}
-
 static iron_status add_resident(digest_data *d, const resident *r, digest_piece *piece,
                                 iron_error *err) {
     uint64_t tail_at = piece->heads + 4 * piece->quads;
+    iron__gpu_feed *feed = d->gpu->feed;
+    quads_sum *sum = &piece->sum;
 
-    IRON_TRY(seal_quads(d, r, piece, err));
-    if (piece->sum.has_bad) {
+    if (piece->quads > 0) {
+        IRON_TRY(iron__seal_device_begin(d->gpu, piece->position + piece->heads, err));
+        IRON_TRY(iron__gpu_feed_resident(feed, r->tokens, r->dtype, piece->heads, 4 * piece->quads,
+                                         r->stream, err));
+        IRON_TRY(iron__seal_device_fetch(d->gpu, &sum->words, &sum->stats, err));
+        sum->has_bad = r->dtype == IRON_DTYPE_I32 && sum->stats.max > (uint32_t)INT32_MAX;
+        if (r->dtype == IRON_DTYPE_I64)
+            IRON_TRY(iron__gpu_feed_has_overflow(feed, &sum->has_bad, err));
+    }
+    if (sum->has_bad) {
         /* fails with the first value that is not a token, and its position */
         iron_status status = IRON_OK;
         void *some = iron__allocate(d->allocator, CHECK_TOKENS, iron_dtype_bytes(r->dtype),
@@ -810,7 +803,7 @@ static iron_status add_resident(digest_data *d, const resident *r, digest_piece 
             iron__tokens_view view = {r->dtype, some,
                                       iron__min_size(CHECK_TOKENS, piece->count - done)};
 
-            status = iron__gpu_feed_read_device(d->gpu->feed, r->tokens, r->dtype, done, view.count,
+            status = iron__gpu_feed_read_device(feed, r->tokens, r->dtype, done, view.count,
                                                 r->stream, some, err);
             if (status == IRON_OK)
                 status = iron__view_check(&view, piece->position + done, err);

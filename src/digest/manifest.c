@@ -346,14 +346,7 @@ static iron_status check_seal(const fields *f, const char *of, const iron__seal_
     return IRON_OK;
 }
 
-/* A number, or null for the default. */
-static iron_status get_limit(const fields *f, const char *name, uint32_t default_value,
-                             uint32_t *out, iron_error *err) {
-    const iron__json *value = iron__json_member(f->object, name);
-
-    *out = default_value;
-    return value && value->kind == IRON_JSON_NULL ? IRON_OK : get_u32(f, name, out, err);
-}
+static bool is_null(const iron__json *value) { return value && value->kind == IRON_JSON_NULL; }
 
 static iron_status get_statistics(const fields *f, iron_manifest *m, iron_error *err) {
     fields s = {f->path, iron__json_member(f->object, "statistics")};
@@ -363,10 +356,12 @@ static iron_status get_statistics(const fields *f, iron_manifest *m, iron_error 
     IRON_TRY(get_whole(f, "vocab", UINT64_C(1) << 32, &m->vocab, err));
     if (!s.object || s.object->kind != IRON_JSON_OBJECT)
         return bad_field(err, f->path, "statistics", "an object");
-    IRON_TRY(get_limit(&s, "min", UINT32_MAX, &m->stats.min, err));
-    IRON_TRY(get_limit(&s, "max", 0, &m->stats.max, err));
+    if (!is_null(iron__json_member(s.object, "min")))
+        IRON_TRY(get_u32(&s, "min", &m->stats.min, err));
+    if (!is_null(iron__json_member(s.object, "max")))
+        IRON_TRY(get_u32(&s, "max", &m->stats.max, err));
     IRON_TRY(get_whole(&s, "out_of_vocab", IRON_MANIFEST_WHOLE_MAX, &m->stats.out_of_vocab, err));
-    if (first.object && first.object->kind == IRON_JSON_NULL)
+    if (is_null(first.object))
         return IRON_OK;
     if (!first.object || first.object->kind != IRON_JSON_OBJECT)
         return bad_field(err, f->path, "first_out_of_vocab", "an object or null");
@@ -453,21 +448,6 @@ static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry
     return IRON_OK;
 }
 
-static iron_status get_files(const fields *f, iron_manifest *m, iron_error *err) {
-    const iron__json *files = iron__json_member(f->object, "files");
-    size_t count = iron__json_length(files);
-
-    if (!files || files->kind != IRON_JSON_ARRAY)
-        return bad_field(err, f->path, "files", "an array");
-    IRON_TRY(IRON_NEW(&m->files, count, f->path, err));
-    for (; m->file_count < count; m->file_count++) {
-        fields one = {f->path, iron__json_at(files, m->file_count)};
-
-        IRON_TRY(get_file(&one, m->has_file_seals, &m->files[m->file_count], err));
-    }
-    return IRON_OK;
-}
-
 /* "t a b mark offset", or "t a b - -". */
 static bool parse_chunk(const char *text, iron__chunk *c) {
     uint64_t *to[] = {&c->t, &c->a, &c->b, &c->mark, &c->mark_at};
@@ -485,28 +465,18 @@ static bool parse_chunk(const char *text, iron__chunk *c) {
     return c->mark != IRON_MARK_NONE;
 }
 
-static iron_status get_chunks(const fields *f, iron_manifest *m, iron_error *err) {
-    const iron__json *chunks = iron__json_member(f->object, "chunks");
-    size_t count = iron__json_length(chunks);
-
-    IRON_TRY(get_whole(f, "chunk_tokens", IRON_MANIFEST_WHOLE_MAX, &m->chunk_tokens, err));
-    if (!chunks || chunks->kind != IRON_JSON_ARRAY)
-        return bad_field(err, f->path, "chunks", "an array");
-    IRON_TRY(IRON_NEW(&m->chunks, count, f->path, err));
-    for (; m->chunk_count < count; m->chunk_count++) {
-        const char *text = iron__json_get_text(iron__json_at(chunks, m->chunk_count));
-
-        IRON_FAIL_IF(!text || !parse_chunk(text, &m->chunks[m->chunk_count]), err, IRON_E_FORMAT,
-                     "%.100s: chunk %zu is \"%.60s\", not \"t a b mark offset\" in hex", f->path,
-                     m->chunk_count, text ? text : "not a string");
-    }
-    return IRON_OK;
+static iron_status get_array(const fields *f, const char *name, const iron__json **out,
+                             iron_error *err) {
+    *out = iron__json_member(f->object, name);
+    return *out && (*out)->kind == IRON_JSON_ARRAY ? IRON_OK
+                                                   : bad_field(err, f->path, name, "an array");
 }
 
 static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *err) {
     const char *schema = NULL, *end, *cut = NULL, *text = NULL;
     const uint64_t max = IRON_MANIFEST_WHOLE_MAX;
     fields bag = {f->path, iron__json_member(f->object, "bag")};
+    const iron__json *array;
     uint32_t seal_version = 0;
     uint64_t version = 0;
     iron_error why = {0};
@@ -539,9 +509,23 @@ static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *e
     IRON_TRY(get_u32(f, "part", &m->part, err));
     IRON_TRY(get_u32(f, "parts", &m->parts, err));
     IRON_TRY(get_statistics(f, m, err));
-    IRON_TRY(get_files(f, m, err));
-    IRON_TRY(get_chunks(f, m, err));
-    if (!bag.object || bag.object->kind == IRON_JSON_NULL)
+    IRON_TRY(get_array(f, "files", &array, err));
+    IRON_TRY(IRON_NEW(&m->files, iron__json_length(array), f->path, err));
+    for (; m->file_count < iron__json_length(array); m->file_count++) {
+        fields one = {f->path, iron__json_at(array, m->file_count)};
+
+        IRON_TRY(get_file(&one, m->has_file_seals, &m->files[m->file_count], err));
+    }
+    IRON_TRY(get_whole(f, "chunk_tokens", max, &m->chunk_tokens, err));
+    IRON_TRY(get_array(f, "chunks", &array, err));
+    IRON_TRY(IRON_NEW(&m->chunks, iron__json_length(array), f->path, err));
+    for (; m->chunk_count < iron__json_length(array); m->chunk_count++) {
+        text = iron__json_get_text(iron__json_at(array, m->chunk_count));
+        IRON_FAIL_IF(!text || !parse_chunk(text, &m->chunks[m->chunk_count]), err, IRON_E_FORMAT,
+                     "%.100s: chunk %zu is \"%.60s\", not \"t a b mark offset\" in hex", f->path,
+                     m->chunk_count, text ? text : "not a string");
+    }
+    if (!bag.object || is_null(bag.object))
         return check_manifest(m, f->path, err);
     /* "bag": {"cut": "sample=2048", "bag": "..."} */
     IRON_TRY(get_text(&bag, "cut", &cut, err));

@@ -231,19 +231,19 @@ static iron_status set_range(scan_job *s, bool is_whole, iron_error *err) {
 /* How many chunks a known stream makes is known before it is read. For a part, all chunks of the
  * stream count: otherwise only the merge would fail, too late. */
 static iron_status check_chunk_count(const scan_job *s, iron_error *err) {
+    bool is_part = s->options.parts > 0;
+    uint64_t first = is_part ? 0 : s->first, tokens = is_part ? s->stream_tokens : s->count;
     uint64_t size = s->options.chunk_tokens, fits = IRON_CHUNK_TOKENS_MIN;
-    uint64_t first = s->options.parts ? 0 : s->first;
-    uint64_t tokens = s->options.parts ? s->stream_tokens : s->count;
+    uint64_t chunks = iron__manifest_chunks_of(first, tokens, size);
 
-    if (s->count == IRON_COUNT_UNKNOWN ||
-        iron__manifest_chunks_of(first, tokens, size) <= CHUNKS_MAX)
+    if (s->count == IRON_COUNT_UNKNOWN || chunks <= CHUNKS_MAX)
         return IRON_OK;
     while (iron__manifest_chunks_of(first, tokens, fits) > CHUNKS_MAX)
         fits *= 2;
     IRON_FAIL(err, IRON_E_ARG,
               "chunks of %" PRIu64 " tokens make %" PRIu64 " chunks of this stream, and a manifest "
               "has at most %" PRIu64 "; use --chunk %" PRIu64,
-              size, iron__manifest_chunks_of(first, tokens, size), CHUNKS_MAX, fits);
+              size, chunks, CHUNKS_MAX, fits);
 }
 
 /* Reports progress; IRON_E_CANCELLED if the caller cancels. */
@@ -436,16 +436,6 @@ static uint64_t next_start(bag_cutter *c, const iron__tokens_view *view, size_t 
     }
 }
 
-static void open_sample(bag_cutter *c, uint64_t start) {
-    c->is_open = true;
-    c->first = start;
-    c->seal = (iron__seal){.carried = 0};
-    if (c->cut.kind == IRON_BAG_CUT_SAMPLE)
-        c->stop = c->cut.value < NO_START - start ? start + c->cut.value : NO_START;
-    else if (c->cut.kind != IRON_BAG_CUT_EOS)
-        c->stop = ++c->next < c->starts.place_count ? c->starts.places[c->next] : c->after;
-}
-
 /* The end of the open sample in the view; *is_end is false if it goes on. */
 static size_t sample_end(bag_cutter *c, const iron__tokens_view *view, size_t at, bool *is_end) {
     if (c->cut.kind == IRON_BAG_CUT_EOS) {
@@ -516,7 +506,13 @@ static void cut_tokens(bag_cutter *c, const iron__tokens_view *view) {
             if (start >= c->end || start - c->position >= view->count)
                 break;
             at = (size_t)(start - c->position);
-            open_sample(c, start);
+            c->is_open = true;
+            c->first = start;
+            c->seal = (iron__seal){.carried = 0};
+            if (c->cut.kind == IRON_BAG_CUT_SAMPLE)
+                c->stop = c->cut.value < NO_START - start ? start + c->cut.value : NO_START;
+            else if (c->cut.kind != IRON_BAG_CUT_EOS)
+                c->stop = ++c->next < c->starts.place_count ? c->starts.places[c->next] : c->after;
         }
         end = sample_end(c, view, at, &is_end);
         add_to_sample(c, view, at, end, is_end);
@@ -634,13 +630,12 @@ static iron_status end_piece(scan_job *scan, bag_cutter *c, iron__parallel_sourc
     if (c->is_open && (is_eos || c->stop > job->stream_tokens))
         c->stop = job->stream_tokens;
     while (c->is_open && c->position < c->stop) {
-        uint64_t left = c->stop - c->position;
         iron__tokens_view view = {iron_source_dtype(job->source), c->buffer, 0};
 
         if (is_eos ? c->position >= limit : c->stop > limit)
             return leave_sample(scan, c, err);
-        want = want < c->buffer_tokens ? want : c->buffer_tokens;
-        view.count = want < left ? want : (size_t)left;
+        want = iron__min_size(want, c->buffer_tokens);
+        view.count = iron__min_size(want, c->stop - c->position);
         IRON_TRY(iron__parallel_source_read(at, c->position, c->buffer, view.count, stop, err));
         IRON_TRY(iron__stored_check(job->source, c->position, &view, c->position, err));
         cut_tokens(c, &view);
@@ -728,41 +723,36 @@ static iron_status run_long(long_run *run, uint64_t first, uint64_t end, iron__t
     return iron__thread_pool_run_ordered(run->pool, &ordered, err);
 }
 
-static iron_status add_long(long_run *run, iron_error *err) {
-    const bag_long *sample = run->sample;
-    bag_job *job = run->job;
-    iron__seal_words words = {0, 0, 0, 0};
-    uint64_t end = sample->end;
-
-    if (end == NO_START) {
-        iron_status status;
-
-        atomic_init(&run->eos, NO_START);
-        status = run_long(run, sample->searched, job->stream_tokens, search_long_piece, err);
-        if (status != IRON_OK && atomic_load(&run->eos) == NO_START)
-            return status;
-        end = atomic_load(&run->eos);
-        end = end == NO_START ? job->stream_tokens : end + 1;
-    }
-    IRON_TRY(run_long(run, sample->first, end, seal_long_piece, err));
-    for (uint32_t k = 0; k < iron__thread_pool_threads(run->pool); k++) {
-        words = iron__seal_merge(words, run->cutters[k].long_words);
-        run->cutters[k].long_words = (iron__seal_words){0, 0, 0, 0};
-    }
-    iron__bag_add(&job->sums, words, 1);
-    return IRON_OK;
-}
-
 /* Adds what all threads found, each with its cutter, and what they left, to job->sums. */
 static iron_status finish_bag(bag_job *job, iron__thread_pool *pool, bag_cutter *cutters,
                               iron__parallel_source *at, iron_error *err) {
-    for (uint32_t k = 0; k < iron__thread_pool_threads(pool); k++)
+    uint32_t threads = iron__thread_pool_threads(pool);
+
+    for (uint32_t k = 0; k < threads; k++)
         iron_bag_merge(&job->sums, &cutters[k].sums);
-    for (size_t k = 0; k < job->long_count; k++)
-        IRON_TRY(add_long(
-            &(long_run){
-                .job = job, .pool = pool, .cutters = cutters, .at = at, .sample = &job->longs[k]},
-            err));
+    for (size_t k = 0; k < job->long_count; k++) {
+        const bag_long *sample = &job->longs[k];
+        long_run run = {.job = job, .pool = pool, .cutters = cutters, .at = at, .sample = sample};
+        iron__seal_words words = {0, 0, 0, 0};
+        uint64_t end = sample->end;
+
+        if (end == NO_START) {
+            iron_status status;
+
+            atomic_init(&run.eos, NO_START);
+            status = run_long(&run, sample->searched, job->stream_tokens, search_long_piece, err);
+            end = atomic_load(&run.eos);
+            if (status != IRON_OK && end == NO_START)
+                return status;
+            end = end == NO_START ? job->stream_tokens : end + 1;
+        }
+        IRON_TRY(run_long(&run, sample->first, end, seal_long_piece, err));
+        for (uint32_t i = 0; i < threads; i++) {
+            words = iron__seal_merge(words, cutters[i].long_words);
+            cutters[i].long_words = (iron__seal_words){0, 0, 0, 0};
+        }
+        iron__bag_add(&job->sums, words, 1);
+    }
     return IRON_OK;
 }
 
@@ -1373,26 +1363,6 @@ static iron_status scan_gpus(scan_job *scan, iron_error *err) {
 
 /* The manifest. */
 
-/* Prepares the seals of files; for one file nothing is needed. */
-static iron_status file_seals_init(scan_job *s, iron_error *err) {
-    file_seals *files = &s->files;
-    size_t count = iron_source_file_count(s->source);
-
-    if (!s->seals_files || count < 2)
-        return IRON_OK;
-    files->count = count;
-    files->starts = calloc(count + 1, sizeof *files->starts);
-    files->words = calloc(count, sizeof *files->words);
-    IRON_FAIL_IF(!files->starts || !files->words, err, IRON_E_NOMEM,
-                 "out of memory for seals of %zu files", count);
-    if (!s->is_seekable)
-        return IRON_OK;
-    for (size_t k = 0; k < count; k++)
-        files->starts[k + 1] = files->starts[k] + iron_source_file_tokens(s->source, k);
-    files->known = count;
-    return IRON_OK;
-}
-
 /* After the scan: only then the files of a pipe are known. */
 static iron_status list_files(const scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
@@ -1431,6 +1401,8 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
 
 static iron_status fill_manifest(scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
+    file_seals *files = &s->files;
+    size_t count = iron_source_file_count(s->source);
 
     m->first = s->first;
     m->vocab = s->options.vocab;
@@ -1438,7 +1410,16 @@ static iron_status fill_manifest(scan_job *s, iron_error *err) {
     m->parts = s->options.parts;
     m->chunk_tokens = s->options.chunk_tokens;
     m->stats = iron__token_stats_neutral();
-    IRON_TRY(file_seals_init(s, err));
+    if (s->seals_files && count > 1) { /* one file has the stream's seal */
+        files->count = count;
+        files->starts = calloc(count + 1, sizeof *files->starts);
+        files->words = calloc(count, sizeof *files->words);
+        IRON_FAIL_IF(!files->starts || !files->words, err, IRON_E_NOMEM,
+                     "out of memory for seals of %zu files", count);
+        files->known = s->is_seekable ? count : 0;
+        for (size_t k = 0; k < files->known; k++)
+            files->starts[k + 1] = files->starts[k] + iron_source_file_tokens(s->source, k);
+    }
     if (is_on_gpu(s))
         IRON_TRY(scan_gpus(s, err));
     else if (s->is_seekable)

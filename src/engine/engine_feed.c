@@ -435,24 +435,6 @@ typedef struct pipeline {
     iron__ring *ring;
 } pipeline;
 
-static iron_status set_up_slots(pipeline *p, iron__ring_options *options, iron_error *err) {
-    iron_engine *e = p->engine;
-
-    p->has_device_slots = !e->on_batch && has_slots(e);
-    if (p->has_device_slots) {
-        options->slots = p->slots;
-        options->shape = e->gpu->shape;
-        options->shape.slot_bytes =
-            iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(options->source));
-        return e->backend->get_slots(e, p->slots, err);
-    }
-    options->shape =
-        (iron__feed_shape){.readers = iron__thread_pool_threads(e->pool) < MANY_THREADS ? 1 : 2,
-                           .slot_count = SLOTS,
-                           .slot_bytes = SLOT_BYTES};
-    return IRON_OK;
-}
-
 /* Feeds slots until the source ends, or so many tokens after its position. */
 static iron_status feed_slots(const pipeline *p, const iron_source *source, uint64_t skip,
                               uint64_t total, iron_progress progress, void *context,
@@ -541,10 +523,22 @@ static iron_status feed_ring(iron_engine *engine, iron__ring_options options,
     pipeline p = {.engine = engine};
     vocab_work work = {
         engine, {.dtype = iron_source_dtype(source)}, engine->closed.count + engine->open.count};
-    iron_status status;
+    iron_status status = IRON_OK;
 
     options.allocator = engine->allocator;
-    status = set_up_slots(&p, &options, err);
+    p.has_device_slots = !engine->on_batch && has_slots(engine);
+    if (p.has_device_slots) {
+        options.slots = p.slots;
+        options.shape = engine->gpu->shape;
+        options.shape.slot_bytes =
+            iron__gpu_feed_slot_bytes(engine->gpu, iron_source_dtype(source));
+        status = engine->backend->get_slots(engine, p.slots, err);
+    } else {
+        options.shape = (iron__feed_shape){
+            .readers = iron__thread_pool_threads(engine->pool) < MANY_THREADS ? 1 : 2,
+            .slot_count = SLOTS,
+            .slot_bytes = SLOT_BYTES};
+    }
     if (engine->outside.is_on && !engine->backend->counts_vocab) {
         options.filled = count_piece;
         options.context = &work;

@@ -350,20 +350,6 @@ static iron_status collect(iron__gpu_feed *f, const iron__tokens_view *view, siz
     return f->collected == capacity ? iron__gpu_feed_flush(f, err) : IRON_OK;
 }
 
-/* Sends straight from the caller's memory, which is free again when this returns. */
-static iron_status send_all(iron__gpu_feed *f, const iron__tokens_view *view, iron_error *err) {
-    iron_status status = iron__gpu_feed_flush(f, err);
-    iron__tokens_view rest = *view;
-
-    while (status == IRON_OK && rest.count > 0) {
-        size_t count = iron__min_size(rest.count, buffer_tokens(view->dtype));
-
-        status = send(f, rest.data, view->dtype, count, NULL, err);
-        rest = iron__view_rest(&rest, count);
-    }
-    return finish_sends(f, status, err);
-}
-
 iron_status iron__gpu_feed_pinned_alloc(iron__gpu_feed *f, size_t bytes, void **out,
                                         iron_error *err) {
     iron__pinned_block *b;
@@ -406,11 +392,21 @@ iron_status iron__gpu_feed_host(iron__gpu_feed *f, const iron__tokens_view *view
     size_t bytes = view->count * iron_dtype_bytes(view->dtype);
     iron__tokens_view rest = *view;
 
+    /* straight from the caller's memory, which is free again when this returns */
     if (bytes >= f->shape.slot_bytes &&
         (f->strategy == IRON_GPU_PAGEABLE ||
          (is_copied(f) &&
-          (is_pinned_block(f, view->data) || iron__gpu_is_pinned(f->device, view->data, bytes)))))
-        return send_all(f, view, err);
+          (is_pinned_block(f, view->data) || iron__gpu_is_pinned(f->device, view->data, bytes))))) {
+        iron_status status = iron__gpu_feed_flush(f, err);
+
+        while (status == IRON_OK && rest.count > 0) {
+            size_t count = iron__min_size(rest.count, buffer_tokens(view->dtype));
+
+            status = send(f, rest.data, view->dtype, count, NULL, err);
+            rest = iron__view_rest(&rest, count);
+        }
+        return finish_sends(f, status, err);
+    }
     while (rest.count > 0) {
         size_t taken = 0;
 
