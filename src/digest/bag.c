@@ -53,16 +53,23 @@ iron_status iron_bag_parse(const char *text, iron_bag *bag, iron_error *err) {
     return IRON_OK;
 }
 
-void iron_bag_cut_format(const iron_bag_cut *cut, char text[IRON_BAG_CUT_TEXT]) {
-    const char *word = cut->kind == IRON_BAG_CUT_ROWS        ? "rows"
-                       : cut->kind == IRON_BAG_CUT_DOCUMENTS ? "documents"
-                                                             : "";
+/* As texts, by kind; those with a value go on with it. */
+static const char *const cut_words[] = {
+    [IRON_BAG_CUT_NONE] = "",          [IRON_BAG_CUT_FORMAT] = "",
+    [IRON_BAG_CUT_ROWS] = "rows",      [IRON_BAG_CUT_DOCUMENTS] = "documents",
+    [IRON_BAG_CUT_SAMPLE] = "sample=", [IRON_BAG_CUT_EOS] = "eos=",
+};
 
-    if (cut->kind == IRON_BAG_CUT_SAMPLE || cut->kind == IRON_BAG_CUT_EOS)
-        snprintf(text, IRON_BAG_CUT_TEXT, "%s=%" PRIu64,
-                 cut->kind == IRON_BAG_CUT_SAMPLE ? "sample" : "eos", cut->value);
-    else
-        snprintf(text, IRON_BAG_CUT_TEXT, "%s", word);
+static bool has_value(iron_bag_cut_kind kind) {
+    return kind == IRON_BAG_CUT_SAMPLE || kind == IRON_BAG_CUT_EOS;
+}
+
+void iron_bag_cut_format(const iron_bag_cut *cut, char text[IRON_BAG_CUT_TEXT]) {
+    bool is_known = cut->kind <= IRON_BAG_CUT_EOS;
+    int length = snprintf(text, IRON_BAG_CUT_TEXT, "%s", is_known ? cut_words[cut->kind] : "");
+
+    if (has_value(cut->kind))
+        snprintf(text + length, IRON_BAG_CUT_TEXT - (size_t)length, "%" PRIu64, cut->value);
 }
 
 static iron_status check_cut(const iron_bag_cut *cut, iron_error *err) {
@@ -77,19 +84,19 @@ static iron_status check_cut(const iron_bag_cut *cut, iron_error *err) {
 
 iron_status iron_bag_cut_parse(const char *text, iron_bag_cut *cut, iron_error *err) {
     iron_bag_cut read = {IRON_BAG_CUT_NONE, 0};
-    const char *number = "0";
+    bool is_one = false;
 
-    if (strcmp(text, "rows") == 0)
-        read.kind = IRON_BAG_CUT_ROWS;
-    else if (strcmp(text, "documents") == 0)
-        read.kind = IRON_BAG_CUT_DOCUMENTS;
-    else if (strncmp(text, "sample=", 7) == 0)
-        read.kind = IRON_BAG_CUT_SAMPLE, number = text + 7;
-    else if (strncmp(text, "eos=", 4) == 0)
-        read.kind = IRON_BAG_CUT_EOS, number = text + 4;
-    IRON_FAIL_IF(read.kind == IRON_BAG_CUT_NONE || !parse_count(number, &read.value) ||
-                     check_cut(&read, NULL) != IRON_OK,
-                 err, IRON_E_FORMAT,
+    for (int kind = IRON_BAG_CUT_NONE; !is_one && kind <= IRON_BAG_CUT_EOS; kind++) {
+        size_t length = strlen(cut_words[kind]);
+
+        read.kind = (iron_bag_cut_kind)kind;
+        if (has_value(read.kind))
+            is_one = strncmp(text, cut_words[kind], length) == 0 &&
+                     parse_count(text + length, &read.value) && check_cut(&read, NULL) == IRON_OK;
+        else
+            is_one = length > 0 && strcmp(text, cut_words[kind]) == 0;
+    }
+    IRON_FAIL_IF(!is_one, err, IRON_E_FORMAT,
                  "'%.40s' is not the cut of a bag: rows, documents, sample=LENGTH or eos=TOKEN",
                  text);
     *cut = read;
@@ -134,9 +141,8 @@ iron_status iron_bag_cut_resolve(const iron_source *source, iron_bag_cut *cut, i
                  "LENGTH or --eos E",
                  iron_source_file_count(source) ? iron_source_file(source, 0) : "the stream");
     IRON_FAIL_IF(wanted.kind != IRON_BAG_CUT_FORMAT && wanted.kind != cut->kind, err, IRON_E_ARG,
-                 "%.120s has %s, not %s", iron_source_file(source, 0),
-                 cut->kind == IRON_BAG_CUT_ROWS ? "rows" : "documents",
-                 cut->kind == IRON_BAG_CUT_ROWS ? "documents" : "rows");
+                 "%.120s has %s, not %s", iron_source_file(source, 0), cut_words[cut->kind],
+                 cut_words[wanted.kind]);
     return IRON_OK;
 }
 
@@ -147,7 +153,7 @@ void iron__seal_view(const iron__seal_variant *row, const iron__tokens_view *vie
     size_t some;
 
     if (seal->carried > 0) {
-        some = 4 - seal->carried < end - begin ? 4 - seal->carried : end - begin;
+        some = iron__min_size(4 - seal->carried, end - begin);
         iron__seal_feed(seal, iron__view_tokens(view, begin, &some, wide), some);
         begin += some;
     }

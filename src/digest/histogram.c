@@ -107,19 +107,22 @@ static void add_found(context *h, iron__element element) {
 /* Host memory. */
 
 typedef struct values_job {
+    const context *h;
     const iron__tokens_view *view;
-    uint64_t bins;
     uint32_t *narrow; /* where values go as 32 bits */
-    atomic_bool has_bad;
 } values_job;
 
-static void check_task(void *argument, size_t task) {
-    values_job *j = argument;
-    iron__tokens_view piece = iron__view_rest(j->view, task * TASK_VALUES);
+static iron_status check_piece(void *argument, uint32_t worker, uint64_t index,
+                               const atomic_bool *stop, iron_error *err) {
+    const values_job *j = argument;
+    iron__tokens_view piece = iron__view_rest(j->view, (size_t)index * TASK_VALUES);
 
+    (void)worker;
+    (void)stop;
     piece.count = iron__min_size(piece.count, TASK_VALUES);
-    if (iron__view_count_outside(&piece, j->bins) > 0)
-        atomic_store(&j->has_bad, true);
+    return iron__view_count_outside(&piece, j->h->bins) > 0
+               ? report_bad(j->h, &piece, index * TASK_VALUES, err)
+               : IRON_OK;
 }
 
 static void narrow_task(void *argument, size_t task) {
@@ -166,15 +169,14 @@ static iron_status count_view(context *h, const iron__tokens_view *view, iron_er
 iron_status iron_histogram_add(iron_histogram_context *h, iron_dtype dtype, const void *values,
                                size_t count, iron_error *err) {
     iron__tokens_view rest = {dtype, values, count};
-    values_job job = {.view = &rest, .bins = h->bins};
+    values_job job = {.h = h, .view = &rest};
+    const iron__ordered_run check = {
+        .count = iron__kit_pieces(count, TASK_VALUES), .piece = check_piece, .context = &job};
     size_t most = dtype == IRON_DTYPE_I64 ? VALUES_AT_ONCE : SIZE_MAX;
 
     IRON_TRY(iron__stored_check_memory(&rest, "values", err));
     if (needs_check(h, dtype))
-        iron__thread_pool_run(h->pool, check_task, &job,
-                              (size_t)iron__kit_pieces(count, TASK_VALUES));
-    if (job.has_bad)
-        return report_bad(h, &rest, 0, err);
+        IRON_TRY(iron__thread_pool_run_ordered(h->pool, &check, err));
     while (rest.count > 0) {
         iron__tokens_view next = rest;
 

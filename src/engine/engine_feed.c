@@ -24,7 +24,6 @@
 #include "formats/source.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 
 /* Tokens that one task of a range check takes. */
 #define CHECK_TOKENS 65536u
@@ -37,42 +36,42 @@
  * missed, and the others reduce faster than one reader copies out of the page cache. */
 #define MANY_THREADS 8u
 
-typedef struct range_check {
-    const iron__tokens_view *view;
-    _Atomic uint64_t first_bad; /* lowest task that found a token out of range, or SIZE_MAX */
-} range_check;
+/* Tokens that all threads look at, CHECK_TOKENS at a time. */
+typedef struct token_check {
+    iron_engine *engine;
+    iron__tokens_view view; /* of a ring: only its dtype */
+    uint64_t position;      /* of its first token */
+} token_check;
 
-static iron__tokens_view checked_piece(const iron__tokens_view *view, size_t task) {
-    iron__tokens_view piece = iron__view_rest(view, task * CHECK_TOKENS);
+static iron__tokens_view checked_piece(const iron__tokens_view *view, uint64_t piece) {
+    iron__tokens_view part = iron__view_rest(view, (size_t)piece * CHECK_TOKENS);
 
-    piece.count = iron__min_size(piece.count, CHECK_TOKENS);
-    return piece;
+    part.count = iron__min_size(part.count, CHECK_TOKENS);
+    return part;
 }
 
-static void check_piece(void *context, size_t task) {
-    range_check *c = context;
-    iron__tokens_view piece = checked_piece(c->view, task);
+static iron_status check_piece(void *context, uint32_t worker, uint64_t piece,
+                               const atomic_bool *stop, iron_error *err) {
+    const token_check *c = context;
+    iron__tokens_view part = checked_piece(&c->view, piece);
 
-    if (task < atomic_load(&c->first_bad) && iron__view_first_bad(&piece) < piece.count)
-        iron__lower(&c->first_bad, task);
+    (void)worker;
+    (void)stop;
+    return iron__view_check(&part, c->position + piece * CHECK_TOKENS, err);
 }
 
 /* Fails with the first token outside 0 ... 2^32-1; only i32 and i64 can hold one. The first token
  * has the given position. */
-static iron_status check_values(const iron_engine *e, const iron__tokens_view *view,
-                                uint64_t position, iron_error *err) {
-    range_check c = {.view = view, .first_bad = SIZE_MAX};
-    iron__tokens_view piece;
+static iron_status check_values(iron_engine *e, const iron__tokens_view *view, uint64_t position,
+                                iron_error *err) {
+    token_check c = {e, *view, position};
+    const iron__ordered_run run = {.count = (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS,
+                                   .piece = check_piece,
+                                   .context = &c};
 
-    if (view->count <= CHECK_TOKENS ||
-        (view->dtype != IRON_DTYPE_I32 && view->dtype != IRON_DTYPE_I64))
+    if (run.count <= 1 || (view->dtype != IRON_DTYPE_I32 && view->dtype != IRON_DTYPE_I64))
         return iron__view_check(view, position, err);
-    iron__thread_pool_run(e->pool, check_piece, &c,
-                          (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
-    if (c.first_bad == SIZE_MAX)
-        return IRON_OK;
-    piece = checked_piece(view, (size_t)c.first_bad);
-    return iron__view_check(&piece, position + c.first_bad * CHECK_TOKENS, err);
+    return iron__thread_pool_run_ordered(e->pool, &run, err);
 }
 
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
@@ -94,14 +93,8 @@ void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view
     pthread_mutex_unlock(&outside->mutex);
 }
 
-typedef struct vocab_work {
-    iron_engine *engine;
-    iron__tokens_view view; /* of a ring: only its dtype */
-    uint64_t position;      /* of its first token */
-} vocab_work;
-
 static void count_task(void *context, size_t task) {
-    const vocab_work *w = context;
+    const token_check *w = context;
     iron__tokens_view piece = checked_piece(&w->view, task);
 
     iron__engine_count_vocab(w->engine, &piece, w->position + task * CHECK_TOKENS);
@@ -109,7 +102,7 @@ static void count_task(void *context, size_t task) {
 
 /* Called by the ring's readers: what they have read is in their caches. */
 static void count_piece(void *context, const iron__ring_piece *piece) {
-    const vocab_work *w = context;
+    const token_check *w = context;
     const iron__tokens_view view = {w->view.dtype, piece->tokens, piece->count};
 
     iron__engine_count_vocab(w->engine, &view, w->position + piece->first);
@@ -332,7 +325,7 @@ static iron_status feed_members(iron_engine *e, range_feed feed, void *input, ui
 
 /* Tokens that are checked. */
 static iron_status feed_view(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
-    vocab_work work = {e, *view, e->closed.count + e->open.count};
+    token_check work = {e, *view, e->closed.count + e->open.count};
 
     if (e->outside.is_on && !e->backend->counts_vocab)
         iron__thread_pool_run(e->pool, count_task, &work,
@@ -521,7 +514,7 @@ static iron_status feed_ring(iron_engine *engine, iron__ring_options options,
     iron_source *source = options.source;
     uint64_t total = options.tokens ? options.tokens : iron_source_tokens(source);
     pipeline p = {.engine = engine};
-    vocab_work work = {
+    token_check work = {
         engine, {.dtype = iron_source_dtype(source)}, engine->closed.count + engine->open.count};
     iron_status status = IRON_OK;
 

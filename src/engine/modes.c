@@ -492,34 +492,31 @@ static iron_status measure_all(bench *b, calibration *out, iron_progress progres
     return IRON_OK;
 }
 
-static iron_status fill_tokens(bench *b, iron_error *err) {
-    size_t bytes = (size_t)b->tokens_max * sizeof(uint32_t);
-    iron__gpu_copy copy = {.bytes = bytes};
-    uint32_t *tokens = malloc(bytes);
+static iron_status set_up(bench *b, size_t backend, size_t device, iron_error *err) {
+    iron__gpu_copy copy = {.from_offset = 0};
     iron_status status;
+    uint32_t *tokens;
 
-    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory for %zu bytes of tokens", bytes);
-    status = iron_generate(1, 50257, 0, tokens, (size_t)b->tokens_max, err);
+    IRON_TRY(iron__gpu_device_open(backend, device, &b->device, err));
+    b->tokens_max =
+        calibrated_batches[COUNT(calibrated_batches) - (b->device->info.is_gpu ? 1 : 2)];
+    copy.bytes = (size_t)b->tokens_max * sizeof *tokens;
+    IRON_TRY(iron_lattice_create(NULL, 0, &b->lattice, err));
+    IRON_TRY(iron__gpu_program_load(b->device, &iron__tokens_image, &b->program, err));
+    IRON_TRY(iron__gpu_queue_create(b->device, &b->queue, err));
+    IRON_TRY(
+        iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, copy.bytes, &b->tokens, err));
+    tokens = malloc(copy.bytes);
+    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory for %zu bytes of tokens", copy.bytes);
     copy.from_host = tokens;
-    if (status == IRON_OK)
-        status = iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, bytes, &b->tokens, err);
     copy.to = b->tokens;
+    status = iron_generate(1, 50257, 0, tokens, (size_t)b->tokens_max, err);
     if (status == IRON_OK)
         status = iron__gpu_copy_bytes(b->queue, &copy, err);
     if (status == IRON_OK)
         status = iron__gpu_queue_wait(b->queue, err);
     free(tokens);
     return status;
-}
-
-static iron_status set_up(bench *b, size_t backend, size_t device, iron_error *err) {
-    IRON_TRY(iron__gpu_device_open(backend, device, &b->device, err));
-    b->tokens_max =
-        calibrated_batches[COUNT(calibrated_batches) - (b->device->info.is_gpu ? 1 : 2)];
-    IRON_TRY(iron_lattice_create(NULL, 0, &b->lattice, err));
-    IRON_TRY(iron__gpu_program_load(b->device, &iron__tokens_image, &b->program, err));
-    IRON_TRY(iron__gpu_queue_create(b->device, &b->queue, err));
-    return fill_tokens(b, err);
 }
 
 static void tear_down(bench *b) {
