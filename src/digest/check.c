@@ -212,12 +212,6 @@ static void seal_chunk(iron__chunk chunk, uint64_t tokens, char text[IRON_SEAL_T
     iron__seal_text((iron__seal_words){tokens, chunk.t, chunk.a, chunk.b}, text);
 }
 
-static bool is_right(const iron_check *c, uint64_t index, const iron__chunk *found) {
-    iron__chunk expected = expected_chunk(c, index);
-
-    return found->t == expected.t && found->a == expected.a && found->b == expected.b;
-}
-
 /* found: NULL for a chunk that could not be read. With seals of files, only those that differ
  * count. */
 static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found) {
@@ -225,7 +219,10 @@ static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found)
     uint64_t first = index * c->chunk_tokens, stop = chunk_end(c, index);
     size_t begin = iron__array_find(&files[0].first, sizeof *files, c->count, first);
     size_t end = begin, bad = begin;
-    bool is_wrong = found && !is_right(c, index, found), is_explained = false;
+    iron__chunk expected = expected_chunk(c, index);
+    bool is_wrong =
+        found && (found->t != expected.t || found->a != expected.a || found->b != expected.b);
+    bool is_explained = false;
 
     c->wrong += is_wrong;
     for (; end < c->count && files[end].first < stop; end++) {
@@ -251,7 +248,7 @@ static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found)
         if (!is_wrong)
             continue;
         if (e->wrong_runs == 0 && !c->manifest->has_file_seals) {
-            seal_chunk(expected_chunk(c, index), stop - first, e->report.expected);
+            seal_chunk(expected, stop - first, e->report.expected);
             seal_chunk(*found, stop - first, e->report.found);
         }
         if (e->wrong_runs == 0)

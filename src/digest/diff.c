@@ -1192,44 +1192,41 @@ static iron_status try_distances(diff_run *run, const text_gap *g, const distanc
     return IRON_OK;
 }
 
-/* Searches the first's gap for the beginning and the end of the second's, `length` tokens each. */
-static iron_status find_exchange_by(diff_run *run, const text_gap *g, size_t length, edit *e,
-                                    bool *has_begin, iron_error *err) {
-    const uint64_t starts[2] = {g->first, g->end[1] - length};
-    seed_scan scan = {
-        .text = &run->text[0], .first = g->first, .end = g->end[0], .needle_count = 2};
-    seeds needles[2] = {{0}};
-    distances d;
-    iron_status status = IRON_OK;
-
-    for (int k = 0; k < 2 && status == IRON_OK; k++)
-        status = load_needle(&needles[k], &run->text[1], starts[k], length, err);
-    scan.needles = needles;
-    if (status == IRON_OK)
-        status = scan_text(run, &scan, err);
-    for (int k = 0; k < 2; k++)
-        free_seeds(&needles[k]);
-    IRON_TRY(status);
-    d = list_distances(&scan, starts);
-    *has_begin = *has_begin || d.has_begin;
-    return try_distances(run, g, &d, e, err);
-}
-
 static const size_t needle_lengths[] = {NEEDLE_MAX, 4096 + SEED_TOKENS - 1, 256, 64};
 
 #define NEEDLE_COUNT (sizeof needle_lengths / sizeof needle_lengths[0])
 
-/* Long blocks first, since finding them costs next to nothing. *has_begin: the first's gap has what
- * the second's begins with, in another place. */
+/* Searches the first's gap for the beginning and the end of the second's, with long needles first,
+ * since finding them costs next to nothing. *has_begin: the first's gap has what the second's begins
+ * with, in another place. */
 static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, bool *has_begin,
                                  iron_error *err) {
-    *has_begin = false;
-    for (size_t k = 0; k < NEEDLE_COUNT; k++) {
-        size_t length = needle_lengths[k];
-        bool is_costly = length < 256 && g->end[0] - g->first > AHEAD_MAX;
+    uint64_t gap = g->end[0] - g->first;
 
-        if (e->kind == IRON_DIFF_CHANGED && length <= g->end[0] - g->first && !is_costly)
-            IRON_TRY(find_exchange_by(run, g, length, e, has_begin, err));
+    for (size_t k = 0; k < NEEDLE_COUNT && e->kind == IRON_DIFF_CHANGED; k++) {
+        size_t length = needle_lengths[k];
+        const uint64_t starts[2] = {g->first, g->end[1] - length};
+        seeds needles[2] = {{0}};
+        seed_scan scan = {.text = &run->text[0],
+                          .first = g->first,
+                          .end = g->end[0],
+                          .needles = needles,
+                          .needle_count = 2};
+        iron_status status = IRON_OK;
+        distances d;
+
+        if (length > gap || (length < 256 && gap > AHEAD_MAX)) /* the latter is costly */
+            continue;
+        for (int i = 0; i < 2 && status == IRON_OK; i++)
+            status = load_needle(&needles[i], &run->text[1], starts[i], length, err);
+        if (status == IRON_OK)
+            status = scan_text(run, &scan, err);
+        for (int i = 0; i < 2; i++)
+            free_seeds(&needles[i]);
+        IRON_TRY(status);
+        d = list_distances(&scan, starts);
+        *has_begin = *has_begin || d.has_begin;
+        IRON_TRY(try_distances(run, g, &d, e, err));
     }
     return IRON_OK;
 }
@@ -1464,19 +1461,6 @@ static edit make_edit(const walk *w, const uint64_t count[2]) {
     return e;
 }
 
-/* Changes in place that are close together are one. */
-static void add_edit(edit_list *list, const edit *e) {
-    edit *last = list->count ? &list->edits[list->count - 1] : NULL;
-
-    if (last && last->kind == IRON_DIFF_CHANGED && e->kind == IRON_DIFF_CHANGED &&
-        last->count[0] == last->count[1] && e->count[0] == e->count[1] &&
-        e->at[1] - last->at[1] - last->count[1] < APART_MIN) {
-        last->count[0] = last->count[1] = last->length = e->at[1] + e->count[1] - last->at[1];
-        return;
-    }
-    list->edits[list->count++] = *e;
-}
-
 static iron_status walk_gap(walk *w, edit_list *list, iron_error *err) {
     const diff_text *text = w->run->text;
     const uint64_t *end = w->gap->end, budget = 8 * AHEAD_MAX + text[0].tokens / 4;
@@ -1486,7 +1470,7 @@ static iron_status walk_gap(walk *w, edit_list *list, iron_error *err) {
         uint64_t left, to_end, same;
         resync next;
         bool is_known;
-        edit e;
+        edit e, *last;
 
         list->has_more = list->count == EDITS_MAX || w->searched > budget;
         if (list->has_more || (rest[0] == 0 && rest[1] == 0))
@@ -1496,7 +1480,14 @@ static iron_status walk_gap(walk *w, edit_list *list, iron_error *err) {
         else
             IRON_TRY(find_resync(w, &next, err));
         e = make_edit(w, next.skip);
-        add_edit(list, &e);
+        last = list->count ? &list->edits[list->count - 1] : NULL;
+        /* changes in place that are close together are one */
+        if (last && last->kind == IRON_DIFF_CHANGED && e.kind == IRON_DIFF_CHANGED &&
+            last->count[0] == last->count[1] && e.count[0] == e.count[1] &&
+            e.at[1] - last->at[1] - last->count[1] < APART_MIN)
+            last->count[0] = last->count[1] = last->length = e.at[1] + e.count[1] - last->at[1];
+        else
+            list->edits[list->count++] = e;
         for (int side = 0; side < 2; side++)
             w->at[side] += next.skip[side];
         left = iron__min(text[0].tokens - w->at[0], text[1].tokens - w->at[1]);
@@ -1719,17 +1710,6 @@ static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest 
     free(marks[1]);
     free(pairs);
     return status;
-}
-
-/* Could the beginning of b's chunk be all of a's same chunk, which is shorter? */
-static bool can_be_continued(const iron_manifest *a, const iron_manifest *b, uint64_t chunk) {
-    const iron__chunk *x = &a->chunks[chunk], *y = &b->chunks[chunk];
-    uint64_t tokens = iron__manifest_chunk_tokens(a, (size_t)chunk);
-
-    if (y->mark == x->mark)
-        return x->mark == IRON_MARK_NONE || y->mark_at == x->mark_at;
-    /* b's smallest window is not in a: then it reaches past a's end */
-    return y->mark < x->mark && y->mark_at + IRON_MARK_TOKENS > tokens;
 }
 
 /* Chunks of two manifests compared as multisets, whatever their order. Both are sorted by their
@@ -2057,10 +2037,15 @@ static iron_status find_beginning(diff_run *run, bool *is_beginning, bool *is_ve
     if (*is_beginning || r->first >= common || r->first_end <= common)
         return IRON_OK;
     if (!text->at) {
-        bool has_mark = a->chunks[chunk].mark != IRON_MARK_NONE &&
-                        a->chunks[chunk].mark == b->chunks[chunk].mark;
+        const iron__chunk *x = &a->chunks[chunk], *y = &b->chunks[chunk];
+        uint64_t tokens = iron__manifest_chunk_tokens(a, (size_t)chunk);
+        bool has_mark = x->mark != IRON_MARK_NONE && x->mark == y->mark;
 
-        *is_verified = !can_be_continued(a, b, chunk);
+        /* could the beginning of b's chunk be all of a's? If b's smallest window is not in a, then
+         * it reaches past a's end */
+        *is_verified = y->mark == x->mark
+                           ? has_mark && y->mark_at != x->mark_at
+                           : y->mark > x->mark || y->mark_at + IRON_MARK_TOKENS <= tokens;
         *is_beginning = !*is_verified && (chunk > 0 || has_mark);
         return IRON_OK;
     }
@@ -2074,26 +2059,24 @@ static iron_status find_beginning(diff_run *run, bool *is_beginning, bool *is_ve
     return text_read(text, common, &r->value[!shorter], 1, err);
 }
 
-/* Did two adjacent runs of chunks change places, first ... middle-1 and middle ... end-1? */
-static bool is_exchange(const diff_run *run, uint64_t first, uint64_t middle, uint64_t end) {
-    const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
-    uint64_t k = first,
-             turn = first + (end - middle); /* in the second, the first run begins here */
-
-    while (k < end && chunks_equal(a, k < turn ? k + (middle - first) : k - (end - middle), b, k))
-        k++;
-    return k == end;
-}
-
-/* One run of chunks that moved. */
+/* One run of chunks that moved: did two adjacent runs of chunks change places, first ... middle-1
+ * and middle ... end-1? In the second, the first run begins at `turn`. */
 static bool report_moved(diff_run *run) {
+    const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
     const iron_diff_report *r = &run->diff->report;
-    uint64_t first = r->first / r->chunk_tokens, end = differing_end(run);
-    uint64_t middle = first + 1, ahead, behind;
+    uint64_t first = r->first / r->chunk_tokens, end = differing_end(run), middle = first;
+    uint64_t ahead, behind;
+    bool is_exchange = false;
 
-    while (middle < end && !is_exchange(run, first, middle, end))
-        middle++;
-    if (middle >= end || end * r->chunk_tokens > r->tokens[0])
+    while (!is_exchange && ++middle < end) {
+        uint64_t turn = first + (end - middle), k = first;
+
+        while (k < end &&
+               chunks_equal(a, k < turn ? k + (middle - first) : k - (end - middle), b, k))
+            k++;
+        is_exchange = k == end;
+    }
+    if (!is_exchange || end * r->chunk_tokens > r->tokens[0])
         return false;
     ahead = (middle - first) * r->chunk_tokens;
     behind = (end - middle) * r->chunk_tokens;

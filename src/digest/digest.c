@@ -666,25 +666,6 @@ static iron_status add_piece(digest_data *d, const digest_piece *piece, iron_err
     return IRON_OK;
 }
 
-/* Threads are started when a piece is first long enough for two: most digests of a data loader see
- * short pieces only. A loader may also fork its workers, and a fork has the digest but none of its
- * threads; so the owning process is remembered, and another one starts its own. *out is NULL where
- * one thread is enough. */
-static iron_status pool_for(digest_data *d, size_t tokens, iron__thread_pool **out,
-                            iron_error *err) {
-    *out = NULL;
-    if (tokens <= TASK_TOKENS || d->threads == 1)
-        return IRON_OK;
-    if (d->pool && d->pool_owner != getpid())
-        d->pool = NULL;
-    if (!d->pool) {
-        IRON_TRY(iron__thread_pool_create(d->threads, d->allocator, &d->pool, err));
-        d->pool_owner = getpid();
-    }
-    *out = d->pool;
-    return IRON_OK;
-}
-
 /* Up to three tokens at an edge of the view; false if a value is not a token. */
 static bool read_edge(const iron__tokens_view *view, size_t begin, size_t count,
                       uint32_t tokens[3]) {
@@ -711,7 +692,17 @@ iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtyp
         return IRON_OK;
     IRON_TRY(iron__stored_check_memory(&view, "tokens", err));
     IRON_TRY(check_range(d, position, count, err));
-    IRON_TRY(pool_for(d, count, &pool, err));
+    /* Threads are started when a piece is first long enough for two: most digests of a data loader
+     * see short pieces only. A loader may also fork its workers, and a fork has the digest but none
+     * of its threads; so the owning process is remembered, and another one starts its own. */
+    if (count > TASK_TOKENS && d->threads > 1) {
+        if (!d->pool || d->pool_owner != getpid()) {
+            d->pool = NULL;
+            IRON_TRY(iron__thread_pool_create(d->threads, d->allocator, &d->pool, err));
+            d->pool_owner = getpid();
+        }
+        pool = d->pool;
+    }
     quads = iron__view_rest(&view, piece.heads);
     quads.count = 4 * (size_t)piece.quads;
     piece.sum = sum_quads(d, &quads, (position + piece.heads) / 4, pool);

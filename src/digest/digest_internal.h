@@ -48,10 +48,6 @@ iron_status iron__seal_device_open(iron__seal_device *device,
                                    const iron__seal_device_config *config, iron_error *err);
 /* Takes a struct of zeros, too. */
 void iron__seal_device_close(iron__seal_device *device);
-/* Whether it could not be opened, or its driver has reported an error. */
-static inline bool iron__seal_device_has_failed(const iron__seal_device *device) {
-    return !device->feed || iron__gpu_device_check(device->feed->device, NULL) != IRON_OK;
-}
 /* Starts anew; the position of the next token is a multiple of 4. */
 iron_status iron__seal_device_begin(iron__seal_device *device, uint64_t position, iron_error *err);
 /* Words and statistics of the tokens since then, with their own count. */

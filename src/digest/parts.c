@@ -52,19 +52,6 @@ static part_name name_of(const iron_manifest *m) {
     return n;
 }
 
-static bool has_same_files(const iron_manifest *a, const iron_manifest *b) {
-    if (a->file_count != b->file_count)
-        return false;
-    for (size_t k = 0; k < a->file_count; k++) {
-        const iron__manifest_entry *x = &a->files[k], *y = &b->files[k];
-
-        if (strcmp(x->path, y->path) != 0 || strcmp(x->format, y->format) != 0 ||
-            x->dtype != y->dtype || x->tokens != y->tokens)
-            return false;
-    }
-    return true;
-}
-
 /* Something that two parts of one stream have in common, and these do not; NULL: nothing. */
 static const char *difference(const iron_manifest *a, const iron_manifest *b) {
     if (a->parts != b->parts)
@@ -79,7 +66,14 @@ static const char *difference(const iron_manifest *a, const iron_manifest *b) {
         return a->bag_cut.kind == IRON_BAG_CUT_NONE || b->bag_cut.kind == IRON_BAG_CUT_NONE
                    ? "bags: not all have one"
                    : "cut into samples";
-    return has_same_files(a, b) ? NULL : "list of files";
+    for (size_t k = 0; k < a->file_count && k < b->file_count; k++) {
+        const iron__manifest_entry *x = &a->files[k], *y = &b->files[k];
+
+        if (strcmp(x->path, y->path) != 0 || strcmp(x->format, y->format) != 0 ||
+            x->dtype != y->dtype || x->tokens != y->tokens)
+            return "list of files";
+    }
+    return a->file_count == b->file_count ? NULL : "list of files";
 }
 
 /* An empty part goes before one with tokens that begins at the same position. */

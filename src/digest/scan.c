@@ -604,25 +604,10 @@ static iron_status begin_piece(const bag_job *job, bag_cutter *c, iron__parallel
     }
 }
 
-/* Leaves the open sample to finish_bag. */
-static iron_status leave_sample(scan_job *scan, bag_cutter *c, iron_error *err) {
-    bag_job *job = &scan->bag;
-    bag_long one = {c->first, job->cut.kind == IRON_BAG_CUT_EOS ? NO_START : c->stop, c->position};
-    bool has_room;
-
-    c->is_open = false;
-    pthread_mutex_lock(&scan->mutex);
-    has_room = IRON_ARRAY_GROW(&job->longs, job->long_count, &job->long_capacity);
-    if (has_room)
-        job->longs[job->long_count++] = one;
-    pthread_mutex_unlock(&scan->mutex);
-    return has_room ? IRON_OK : iron__no_memory(err, "samples");
-}
-
 /* Reads past the piece to finish its last sample. */
 static iron_status end_piece(scan_job *scan, bag_cutter *c, iron__parallel_source *at,
                              const atomic_bool *stop, iron_error *err) {
-    const bag_job *job = &scan->bag;
+    bag_job *job = &scan->bag;
     bool is_eos = job->cut.kind == IRON_BAG_CUT_EOS;
     size_t want = is_eos ? FIRST_READ_TOKENS : c->buffer_tokens;
     uint64_t limit = c->position + LONG_TOKENS;
@@ -632,8 +617,18 @@ static iron_status end_piece(scan_job *scan, bag_cutter *c, iron__parallel_sourc
     while (c->is_open && c->position < c->stop) {
         iron__tokens_view view = {iron_source_dtype(job->source), c->buffer, 0};
 
-        if (is_eos ? c->position >= limit : c->stop > limit)
-            return leave_sample(scan, c, err);
+        if (is_eos ? c->position >= limit : c->stop > limit) { /* left to finish_bag */
+            bool has_room;
+
+            c->is_open = false;
+            pthread_mutex_lock(&scan->mutex);
+            has_room = IRON_ARRAY_GROW(&job->longs, job->long_count, &job->long_capacity);
+            if (has_room)
+                job->longs[job->long_count++] =
+                    (bag_long){c->first, is_eos ? NO_START : c->stop, c->position};
+            pthread_mutex_unlock(&scan->mutex);
+            return has_room ? IRON_OK : iron__no_memory(err, "samples");
+        }
         want = iron__min_size(want, c->buffer_tokens);
         view.count = iron__min_size(want, c->stop - c->position);
         IRON_TRY(iron__parallel_source_read(at, c->position, c->buffer, view.count, stop, err));
@@ -1316,9 +1311,13 @@ static iron_status scan_on_device(void *context, size_t index, iron_progress pro
     iron_error why = {0};
     iron_status status = seal_on_device(g, device, progress, of_part, &why);
 
+    /* it could not be opened, or its driver has reported an error */
+    bool has_failed =
+        !g->device.feed || iron__gpu_device_check(g->device.feed->device, NULL) != IRON_OK;
+
     if (err)
         *err = why;
-    if (status != IRON_OK && g->scan->devices.count > 1 && iron__seal_device_has_failed(&g->device))
+    if (status != IRON_OK && g->scan->devices.count > 1 && has_failed)
         iron__fail(err, status, why.native, "device %u: %.200s", device, why.text);
     iron__ring_destroy(g->ring); /* its threads end before their slots are freed */
     iron__seal_device_close(&g->device);

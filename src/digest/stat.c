@@ -493,7 +493,7 @@ typedef struct workers {
     iron_stat *stat; /* the rounds are appended to it */
     const iron_source *source;
     iron_dtype dtype;
-    uint64_t total; /* tokens there will be, or IRON_COUNT_UNKNOWN */
+    uint64_t total; /* tokens there will be, as far as that is known */
     uint64_t done;  /* tokens of all rounds so far */
     iron_progress progress;
     void *context;
@@ -761,11 +761,8 @@ static iron_status stat_files(workers *all, iron_source *source, iron_error *err
     iron_status status =
         iron__parallel_source_open(source, iron__allocator_default(), &all->at, err);
 
-    while (status == IRON_OK && all->done < all->total) {
-        uint64_t left = all->total - all->done;
-
-        status = run_round(all, left < most ? (size_t)left : most, err);
-    }
+    while (status == IRON_OK && all->done < all->total)
+        status = run_round(all, iron__min_size(most, all->total - all->done), err);
     iron__parallel_source_close(all->at);
     if (status == IRON_OK)
         iron__source_seek(source,
@@ -905,7 +902,7 @@ static iron_status walk_piece(void *context, uint32_t thread, uint64_t index,
                               const atomic_bool *stop, iron_error *err) {
     own_walk *w = context;
     uint64_t first = w->first + index * WALK_TOKENS;
-    uint64_t end = WALK_TOKENS < w->end - first ? first + WALK_TOKENS : w->end;
+    uint64_t end = first + iron__min(WALK_TOKENS, w->end - first);
     found_lengths found = {.walk = w};
     iron_status status = iron__document_walk_range(&w->threads[thread], w->source, w->starts, first,
                                                    end, note_document, &found, stop, err);
@@ -947,30 +944,6 @@ static iron_status stat_own(workers *all, iron_source *source, iron_error *err) 
     return status;
 }
 
-/* How many tokens the range has, as far as that is known. */
-static iron_status find_range(const iron_stat_options *o, const iron_source *source,
-                              uint64_t *count, iron_error *err) {
-    bool is_file = iron__source_is_seekable(source);
-    uint64_t tokens = iron_source_tokens(source);
-
-    IRON_FAIL_IF(o->first % 4 != 0, err, IRON_E_ARG,
-                 "first is %" PRIu64 "; ranges begin at multiples of 4", o->first);
-    IRON_FAIL_IF(!is_file && o->first != 0, err, IRON_E_ARG,
-                 "first is %" PRIu64 "; a pipe can only be read from 0", o->first);
-    if (is_file)
-        tokens -= iron__source_position(source);
-    *count = o->count;
-    if (tokens == IRON_COUNT_UNKNOWN)
-        return IRON_OK;
-    IRON_FAIL_IF(
-        o->first > tokens || (o->count != IRON_COUNT_UNKNOWN && o->count > tokens - o->first), err,
-        IRON_E_ARG, "a range from %" PRIu64 " on is not inside a stream of %" PRIu64 " tokens",
-        o->first, tokens);
-    if (o->count == IRON_COUNT_UNKNOWN)
-        *count = tokens - o->first;
-    return IRON_OK;
-}
-
 void iron_stat_options_init_sized(iron_stat_options *options, size_t struct_size) {
     const iron_stat_options defaults = {
         .vocab = 50257, .eos = IRON_COUNT_UNKNOWN, .count = IRON_COUNT_UNKNOWN};
@@ -982,16 +955,31 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
                              iron_error *err) {
     bool is_file = iron__source_is_seekable(source);
     workers all = {.source = source, .dtype = iron_source_dtype(source)};
+    uint64_t tokens = iron_source_tokens(source);
+    const iron_stat_options *o = options;
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(iron__struct_check(options, sizeof *options, "iron_stat_options", err));
-    all.progress = options->progress;
-    all.context = options->context;
-    IRON_TRY(find_range(options, source, &all.total, err));
-    IRON_TRY(stat_create(&(stat_rule){options->vocab, options->eos}, options->wants_histogram,
-                         options->first, &all.stat, err));
-    status = workers_init(&all, options->threads, is_file, err);
+    IRON_TRY(iron__struct_check(o, sizeof *o, "iron_stat_options", err));
+    IRON_FAIL_IF(o->first % 4 != 0, err, IRON_E_ARG,
+                 "first is %" PRIu64 "; ranges begin at multiples of 4", o->first);
+    IRON_FAIL_IF(!is_file && o->first != 0, err, IRON_E_ARG,
+                 "first is %" PRIu64 "; a pipe can only be read from 0", o->first);
+    if (is_file)
+        tokens -= iron__source_position(source);
+    IRON_FAIL_IF(
+        tokens != IRON_COUNT_UNKNOWN &&
+            (o->first > tokens || (o->count != IRON_COUNT_UNKNOWN && o->count > tokens - o->first)),
+        err, IRON_E_ARG, "a range from %" PRIu64 " on is not inside a stream of %" PRIu64 " tokens",
+        o->first, tokens);
+    all.total = o->count;
+    if (all.total == IRON_COUNT_UNKNOWN && tokens != IRON_COUNT_UNKNOWN)
+        all.total = tokens - o->first;
+    all.progress = o->progress;
+    all.context = o->context;
+    IRON_TRY(
+        stat_create(&(stat_rule){o->vocab, o->eos}, o->wants_histogram, o->first, &all.stat, err));
+    status = workers_init(&all, o->threads, is_file, err);
     if (status == IRON_OK)
         status = (is_file ? stat_files : stat_pipe)(&all, source, err);
     if (status == IRON_OK && is_file)

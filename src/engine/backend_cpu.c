@@ -457,19 +457,6 @@ static iron_status report_task(void *context, uint64_t task, iron_error *err) {
     return s->files->progress(s->files->context, run_begin(s, task_at(s, task).end), err);
 }
 
-/* Tokens before the first quad of the stream that is not sealed yet, or after the last. */
-static iron_status take_few(iron_engine *e, const iron__file_tokens *t, size_t count, size_t *taken,
-                            iron_error *err) {
-    iron__tokens_view view = {iron_source_dtype(t->source), (uint64_t[4]){0}, count};
-
-    IRON_TRY(iron__parallel_source_read(t->files, t->first, (void *)(uintptr_t)view.data, count,
-                                        NULL, err));
-    IRON_TRY(iron__stored_check(t->source, t->begin + t->first, &view,
-                                e->closed.count + e->open.count, err));
-    *taken = count;
-    return cpu_feed(e, &view, err);
-}
-
 static iron_status cpu_feed_files(iron_engine *e, const iron__file_tokens *t, size_t *taken,
                                   iron_error *err) {
     uint32_t threads = iron__thread_pool_threads(e->pool);
@@ -478,8 +465,18 @@ static iron_status cpu_feed_files(iron_engine *e, const iron__file_tokens *t, si
     iron_status status;
     span s;
 
-    if (e->config.with_seal && (e->seal.carried || t->count < 4))
-        return take_few(e, t, iron__min_size(4 - e->seal.carried, t->count), taken, err);
+    /* tokens before the first quad of the stream that is not sealed yet, or after the last */
+    if (e->config.with_seal && (e->seal.carried || t->count < 4)) {
+        uint64_t few[4];
+        iron__tokens_view view = {iron_source_dtype(t->source), few,
+                                  iron__min_size(4 - e->seal.carried, t->count)};
+
+        IRON_TRY(iron__parallel_source_read(t->files, t->first, few, view.count, NULL, err));
+        IRON_TRY(iron__stored_check(t->source, t->begin + t->first, &view,
+                                    e->closed.count + e->open.count, err));
+        *taken = view.count;
+        return cpu_feed(e, &view, err);
+    }
     s = plan_span(e, t->count, FILE_RUNS_MAX, e->config.with_seal, iron_source_dtype(t->source));
     s.files = t;
     s.task_runs =

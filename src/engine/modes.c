@@ -188,25 +188,9 @@ static void write_header(const char *key, char text[HEADER_BYTES]) {
     iron__append(text, HEADER_BYTES, "\n");
 }
 
-static bool parse_case(const char *line, calibration_case *c) {
-    char *at;
-
-    if (strpbrk(line, "-+")) /* strtoull would take them */
-        return false;
-    c->batch = strtoull(line, &at, 10);
-    c->nodes = strtoull(at, &at, 10);
-    for (size_t k = 0; k < CALIBRATED_MODES; k++) {
-        const char *before = at;
-
-        c->ns[k] = strtod(before, &at);
-        if (at == before || !(c->ns[k] >= 0) || c->ns[k] > 1e18)
-            return false;
-    }
-    return *at == '\0' && c->batch > 0 && c->nodes > 0;
-}
-
 static bool parse(char *text, const char *key, calibration *out) {
-    char header[HEADER_BYTES], *end;
+    char header[HEADER_BYTES], *end, *at;
+    calibration_case *c;
 
     write_header(key, header);
     if (strncmp(text, header, strlen(header)) != 0)
@@ -216,7 +200,19 @@ static bool parse(char *text, const char *key, calibration *out) {
         *end = '\0';
         if (strcmp(line, "end") == 0)
             return out->count > 0 && end[1] == '\0';
-        if (out->count == CALIBRATED_CASES || !parse_case(line, &out->cases[out->count++]))
+        if (out->count == CALIBRATED_CASES || strpbrk(line, "-+")) /* strtoull would take them */
+            return false;
+        c = &out->cases[out->count++];
+        c->batch = strtoull(line, &at, 10);
+        c->nodes = strtoull(at, &at, 10);
+        for (size_t k = 0; k < CALIBRATED_MODES; k++) {
+            const char *before = at;
+
+            c->ns[k] = strtod(before, &at);
+            if (at == before || !(c->ns[k] >= 0) || c->ns[k] > 1e18)
+                return false;
+        }
+        if (*at != '\0' || c->batch == 0 || c->nodes == 0)
             return false;
     }
     return false;

@@ -480,35 +480,6 @@ void iron__engine_on_batch(iron_engine *engine, iron__batch_callback callback, v
 
 /* Checkpoints in the middle of a feed. */
 
-/* Continues the source that the engine's mark describes, or begins it. */
-static iron_status make_mark(const iron_engine *engine, const iron_source *source,
-                             iron__feed_mark *mark, iron_error *err) {
-    const iron__feed_mark *saved = &engine->mark;
-
-    *mark = (iron__feed_mark){.first = saved->tokens ? saved->first : engine->closed.count,
-                              .tokens = iron_source_tokens(source),
-                              .sample = IRON_FNV_START};
-    /* what identifies the files: their lengths, and samples of their bytes */
-    for (size_t k = 0; k < iron_source_file_count(source); k++) {
-        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
-        bool is_there;
-
-        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
-        mark->sample = iron__fnv(mark->sample, words, sizeof words);
-    }
-    IRON_FAIL_IF(saved->tokens && engine->closed.count != saved->first + saved->done, err,
-                 IRON_E_STATE,
-                 "other tokens were fed since the checkpoint was loaded; load it again");
-    IRON_FAIL_IF(saved->tokens && saved->tokens != mark->tokens, err, IRON_E_ARG,
-                 "the checkpoint is of files with %" PRIu64 " tokens, and these have %" PRIu64
-                 "; give the same files in the same order",
-                 saved->tokens, mark->tokens);
-    IRON_FAIL_IF(saved->tokens && saved->sample != mark->sample, err, IRON_E_ARG,
-                 "the checkpoint is of other files, or the files have changed; give the same files "
-                 "in the same order");
-    return IRON_OK;
-}
-
 /* Progress of one piece, as part of all. */
 typedef struct piece_progress {
     iron_progress progress;
@@ -526,6 +497,7 @@ static int report_piece(void *context, uint64_t done, uint64_t total) {
 iron_status iron_engine_feed_saving(iron_engine *engine, iron_source *source, const char *path,
                                     uint64_t every, iron_progress progress, void *context,
                                     iron_error *err) {
+    const iron__feed_mark *saved = &engine->mark;
     uint64_t batch = engine->config.batch, done, piece;
     iron__feed_mark mark;
 
@@ -534,7 +506,28 @@ iron_status iron_engine_feed_saving(iron_engine *engine, iron_source *source, co
                  "the middle");
     IRON_TRY(iron__engine_check_complete(engine, err));
     IRON_TRY(iron__engine_sync(engine, err));
-    IRON_TRY(make_mark(engine, source, &mark, err));
+    /* continues the source that the engine's mark describes, or begins it */
+    mark = (iron__feed_mark){.first = saved->tokens ? saved->first : engine->closed.count,
+                             .tokens = iron_source_tokens(source),
+                             .sample = IRON_FNV_START};
+    /* what identifies the files: their lengths, and samples of their bytes */
+    for (size_t k = 0; k < iron_source_file_count(source); k++) {
+        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
+        bool is_there;
+
+        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
+        mark.sample = iron__fnv(mark.sample, words, sizeof words);
+    }
+    IRON_FAIL_IF(saved->tokens && engine->closed.count != saved->first + saved->done, err,
+                 IRON_E_STATE,
+                 "other tokens were fed since the checkpoint was loaded; load it again");
+    IRON_FAIL_IF(saved->tokens && saved->tokens != mark.tokens, err, IRON_E_ARG,
+                 "the checkpoint is of files with %" PRIu64 " tokens, and these have %" PRIu64
+                 "; give the same files in the same order",
+                 saved->tokens, mark.tokens);
+    IRON_FAIL_IF(saved->tokens && saved->sample != mark.sample, err, IRON_E_ARG,
+                 "the checkpoint is of other files, or the files have changed; give the same files "
+                 "in the same order");
     done = engine->closed.count - mark.first;
     piece = every / batch + (every % batch != 0);
     if (__builtin_mul_overflow(iron__max(piece, 1), batch, &piece))

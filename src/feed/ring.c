@@ -66,20 +66,6 @@ struct iron__ring {
     pthread_t readers[READERS_MAX];
 };
 
-/* Waits for a free slot; false when nothing is left to read, or the ring is being destroyed. */
-static bool take_piece(iron__ring *r, uint64_t *piece) {
-    const iron__pieces *p = &r->pieces;
-    bool is_taken;
-
-    pthread_mutex_lock(&r->mutex);
-    while (atomic_load(&p->next) / r->slot_pieces - r->freed == r->slot_count &&
-           atomic_load(&p->next) < atomic_load(&p->end) && !atomic_load(&p->stop))
-        pthread_cond_wait(&r->freed_slot, &r->mutex);
-    is_taken = iron__pieces_take(&r->pieces, piece);
-    pthread_mutex_unlock(&r->mutex);
-    return is_taken;
-}
-
 static iron_status fill(iron__ring *r, uint64_t index, iron__ring_piece *piece, iron_error *err) {
     uint64_t ticket = index / r->slot_pieces;
     size_t begin = (size_t)(index % r->slot_pieces) * r->piece_tokens;
@@ -117,13 +103,24 @@ static bool is_next_ready(const iron__ring *r) {
 
 static void *reader_main(void *argument) {
     iron__ring *r = argument;
+    iron__pieces *p = &r->pieces;
     uint64_t index;
 
-    while (take_piece(r, &index)) {
+    for (;;) {
         iron__ring_piece piece;
         iron_error error = {0};
-        iron_status status = fill(r, index, &piece, &error);
+        iron_status status;
+        bool is_taken;
 
+        pthread_mutex_lock(&r->mutex);
+        while (atomic_load(&p->next) / r->slot_pieces - r->freed == r->slot_count &&
+               atomic_load(&p->next) < atomic_load(&p->end) && !atomic_load(&p->stop))
+            pthread_cond_wait(&r->freed_slot, &r->mutex);
+        is_taken = iron__pieces_take(p, &index);
+        pthread_mutex_unlock(&r->mutex);
+        if (!is_taken) /* nothing is left to read, or the ring is being destroyed */
+            return NULL;
+        status = fill(r, index, &piece, &error);
         if (r->filled && status == IRON_OK)
             r->filled(r->context, &piece);
         pthread_mutex_lock(&r->mutex);
@@ -131,13 +128,12 @@ static void *reader_main(void *argument) {
             r->read[piece.slot] |= (uint64_t)1 << index % r->slot_pieces;
             r->counts[piece.slot] += piece.count;
         } else {
-            iron__pieces_end(&r->pieces, index, status, &error);
+            iron__pieces_end(p, index, status, &error);
         }
         if (is_next_ready(r))
             pthread_cond_signal(&r->full_slot);
         pthread_mutex_unlock(&r->mutex);
     }
-    return NULL;
 }
 
 /* Files are cut into pieces beforehand: slots into pieces of the size asked for, but at most
@@ -166,28 +162,12 @@ static iron_status plan_pieces(iron__ring *r, const iron__ring_options *o, iron_
     return IRON_OK;
 }
 
-/* More readers than pieces, of the stream or of the slots, would have nothing to do. */
-static iron_status start_readers(iron__ring *r, uint32_t wanted, iron_error *err) {
-    uint64_t useful = r->at ? atomic_load(&r->pieces.end) : 1;
-    uint64_t at_once = r->slot_count * r->slot_pieces, count = wanted > 0 ? wanted : 1;
-
-    count = iron__min(iron__min(count, READERS_MAX), iron__min(useful, at_once));
-    for (; r->started < count; r->started++) {
-        int code = iron__thread_start(&r->readers[r->started], reader_main, r);
-
-        if (code)
-            return iron__fail(err, IRON_E_NOMEM, code,
-                              "cannot start %" PRIu64 " reading threads: %s", count,
-                              strerror(code));
-    }
-    return IRON_OK;
-}
-
 iron_status iron__ring_create(const iron__ring_options *options, iron__ring **out,
                               iron_error *err) {
     size_t width = iron_dtype_bytes(iron_source_dtype(options->source));
     size_t stride = options->shape.slot_bytes + options->slack_bytes;
     iron_status status = IRON_OK;
+    uint64_t readers;
     iron__ring *r;
 
     *out = NULL;
@@ -215,8 +195,18 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
         r->slots[k] = options->slots ? options->slots[k] : r->memory + k * stride;
     if (status == IRON_OK)
         status = plan_pieces(r, options, err);
-    if (status == IRON_OK)
-        status = start_readers(r, options->shape.readers, err);
+    /* more readers than pieces, of the stream or of the slots, would have nothing to do */
+    readers = iron__min(iron__max(options->shape.readers, 1), READERS_MAX);
+    readers = iron__min(readers, iron__min(r->at ? atomic_load(&r->pieces.end) : 1,
+                                           r->slot_count * r->slot_pieces));
+    for (; status == IRON_OK && r->started < readers; r->started += status == IRON_OK) {
+        int code = iron__thread_start(&r->readers[r->started], reader_main, r);
+
+        if (code)
+            status =
+                iron__fail(err, IRON_E_NOMEM, code, "cannot start %" PRIu64 " reading threads: %s",
+                           readers, strerror(code));
+    }
     if (status == IRON_OK)
         *out = r;
     else
