@@ -2,8 +2,8 @@
 /*
  * bag.c: bags: the sums of the seals of samples, whatever their order.
  *
- * Their texts and arithmetic, what a sample is in which source, and bags of samples in memory. Scans
- * make the bags of streams (scan.c).
+ * Their texts and arithmetic, what a sample is in which source, and bags of samples in memory.
+ * Scans make the bags of streams (scan.c).
  */
 #include "digest/digest_internal.h"
 

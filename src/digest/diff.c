@@ -1042,8 +1042,8 @@ static iron_status find_needle(diff_run *run, int side, uint64_t first, uint64_t
 
 /* One edit: a block that was inserted. */
 
-/* Is the new block of an edit a copy of one in the first? So is one that begins up to `slide` tokens
- * earlier and makes the same stream. */
+/* Is the new block of an edit a copy of one in the first? A block that begins up to `slide` tokens
+ * earlier makes the same stream, so it counts too. */
 static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
     uint64_t length = e->count[1], slide = 0, same;
     seed_scan scan;
@@ -1178,8 +1178,8 @@ static iron_status try_distances(diff_run *run, const text_gap *g, const distanc
             if (e->kind == IRON_DIFF_CHANGED)
                 IRON_TRY(try_swap(run, g, d->by[i], -d->by[k], e, err));
         }
-    /* one block is too short for a seed: its distance follows from the other's; of both kinds, those
-     * ahead first */
+    /* one block is too short for a seed: its distance follows from the other's; first those ahead,
+     * then those behind */
     for (uint64_t slack = 0; slack <= SLACK_MAX / 4; slack++)
         for (size_t k = 0; k < 2 * d->count && e->kind == IRON_DIFF_CHANGED; k++) {
             bool wants_ahead = k < d->count;
@@ -1197,8 +1197,8 @@ static const size_t needle_lengths[] = {NEEDLE_MAX, 4096 + SEED_TOKENS - 1, 256,
 #define NEEDLE_COUNT (sizeof needle_lengths / sizeof needle_lengths[0])
 
 /* Searches the first's gap for the beginning and the end of the second's, with long needles first,
- * since finding them costs next to nothing. *has_begin: the first's gap has what the second's begins
- * with, in another place. */
+ * since finding them costs next to nothing. *has_begin: the first's gap has what the second's
+ * begins with, in another place. */
 static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, bool *has_begin,
                                  iron_error *err) {
     uint64_t gap = g->end[0] - g->first;
@@ -2186,9 +2186,9 @@ static iron_status explain(diff_run *run, iron_error *err) {
                 IRON_TRY(compare_texts(run, &alone, &first, err));
         }
         IRON_TRY(list_edits(run, &gap, &list, err));
-        /* which chunks differ, unless words have told it: those of the gap are compared in place, if
-         * nothing has moved; otherwise all of them count as different, and so does what follows if
-         * the lengths differ */
+        /* which chunks differ, unless words have told it: those of the gap are compared in place
+         * if nothing has moved; otherwise all of them count as different, and so does what follows
+         * if the lengths differ */
         if (!(run->manifest[0] && run->manifest[1])) {
             uint64_t common = iron__min(gap.end[0], gap.end[1]);
             text_pair pair = both_texts(run, gap.first, gap.first, common - gap.first);

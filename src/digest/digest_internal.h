@@ -4,8 +4,8 @@
  *
  *     digest.c         iron_digest: pieces in any order become a seal
  *     seal_device.c    a GPU that seals tokens, for digests and scans
- *     scan.c           iron_scan: files and pipes become a manifest
- *     bag.c            bags: order-free seals, within scans
+ *     scan.c           iron_scan: files and pipes become a manifest, with bags of their samples
+ *     bag.c            bags: order-free seals; what a sample is in which source
  *     manifest.c       manifests as objects and as JSON files
  *     parts.c          parts of a stream, and joining their manifests
  *     check.c          are files still what their manifest says?

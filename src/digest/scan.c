@@ -18,7 +18,7 @@
  * with statistics, and at the chunk's; then once through the marks. If there are several files,
  * the piece is also cut at their borders and sealed at the files' positions, while it is still in
  * the cache. The only file of a stream has the stream's seal. If a bag is wanted, the piece then
- * goes through the thread's cutter (bag.c).
+ * goes through the thread's cutter (below).
  */
 #include "digest/digest_internal.h"
 

@@ -265,9 +265,9 @@ static bool reduce_runs(const span *s, size_t first, size_t last, iron__tokens_v
     return !is_bad;
 }
 
-/* A thread takes a task: its runs in one go where they are in memory, mapped or decoded, or else one
- * step of them after another from a buffer. It also seals the quads that begin in a step, for which
- * up to three tokens after it are looked at. */
+/* A thread takes a task: its runs in one go where they are in memory, mapped or decoded, or else
+ * step by step from a buffer. It also seals the quads that begin in a step, for which up to three
+ * tokens after it are looked at. */
 typedef struct task_rest {
     const span *s;
     size_t run, end; /* runs that are left */

@@ -8,8 +8,8 @@
  * iron__engine_sync brings them up to date, and everything that reads nodes calls it first.
  *
  *   engine.c       configuration, create and destroy, report
- *   engine_feed.c  tokens from memory, files and device pointers, checked and handed to the backend;
- *                  several GPUs feed one engine, each a range of batches
+ *   engine_feed.c  tokens from memory, files and device pointers, checked and handed to the
+ *                  backend; several GPUs feed one engine, each a range of batches
  *   backend_cpu.c  reduction on the CPU's threads, the seal, the queue of closed batches
  *   backend_gpu.c  the same on a GPU, through feed/gpu_feed.h
  *   modes.c        chooses backend and mode, lists them, and measures the modes of a GPU
