@@ -22,6 +22,7 @@
 
 #include "core/array.h"
 #include "core/fail.h"
+#include "core/number.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -198,9 +199,7 @@ static iron__chunk expected_chunk(const iron_check *c, uint64_t index) {
 }
 
 static uint64_t chunk_end(const iron_check *c, uint64_t index) {
-    uint64_t end = (index + 1) * c->chunk_tokens;
-
-    return end < c->manifest->stream_tokens ? end : c->manifest->stream_tokens;
+    return iron__min((index + 1) * c->chunk_tokens, c->manifest->stream_tokens);
 }
 
 /* The chunks that lie in a run: *begin ... *end-1. */
@@ -209,44 +208,24 @@ static void chunks_in(const iron_check *c, const run *r, uint64_t *begin, uint64
     *end = r->stop == c->manifest->stream_tokens ? c->chunks : r->stop / c->chunk_tokens;
 }
 
-static bool is_right(const iron_check *c, uint64_t index, const iron__chunk *found) {
-    iron__chunk expected = expected_chunk(c, index);
-
-    return found->t == expected.t && found->a == expected.a && found->b == expected.b;
-}
-
-/* Adds a chunk that differs to a file. */
-static void count_wrong(const iron_check *c, entry *e, uint64_t index, const iron__chunk *found) {
-    uint64_t first = index * c->chunk_tokens, end = chunk_end(c, index);
-
-    if (e->wrong_runs == 0)
-        e->first_wrong = first;
-    if (e->wrong_runs == 0 && !c->manifest->has_file_seals) {
-        iron__chunk expected = expected_chunk(c, index);
-
-        iron__seal_text((iron__seal_words){end - first, expected.t, expected.a, expected.b},
-                        e->report.expected);
-        iron__seal_text((iron__seal_words){end - first, found->t, found->a, found->b},
-                        e->report.found);
-    }
-    if (e->wrong_runs == 0 || e->last_wrong != first)
-        e->wrong_runs++;
-    e->last_wrong = end;
-    if (e->wrong_runs == 1)
-        e->end_wrong = end;
+static void seal_chunk(iron__chunk chunk, uint64_t tokens, char text[IRON_SEAL_TEXT]) {
+    iron__seal_text((iron__seal_words){tokens, chunk.t, chunk.a, chunk.b}, text);
 }
 
 /* found: NULL for a chunk that could not be read. With seals of files, only those that differ
  * count. */
 static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found) {
     const iron__manifest_entry *files = c->manifest->files;
-    size_t begin =
-        iron__array_find(&files[0].first, sizeof *files, c->count, index * c->chunk_tokens);
+    uint64_t first = index * c->chunk_tokens, stop = chunk_end(c, index);
+    size_t begin = iron__array_find(&files[0].first, sizeof *files, c->count, first);
     size_t end = begin, bad = begin;
-    bool is_wrong = found && !is_right(c, index, found), is_explained = false;
+    iron__chunk expected = expected_chunk(c, index);
+    bool is_wrong =
+        found && (found->t != expected.t || found->a != expected.a || found->b != expected.b);
+    bool is_explained = false;
 
     c->wrong += is_wrong;
-    for (; end < c->count && files[end].first < chunk_end(c, index); end++) {
+    for (; end < c->count && files[end].first < stop; end++) {
         if (!c->entries[end].is_readable)
             bad = end;
         is_explained = is_explained || c->entries[end].is_changed;
@@ -264,11 +243,21 @@ static void count_chunk(iron_check *c, uint64_t index, const iron__chunk *found)
         if (!found) {
             e->skipped++;
             e->neighbour = bad;
-        } else if (is_right(c, index, found)) {
-            e->right++;
-        } else {
-            count_wrong(c, e, index, found);
         }
+        e->right += found && !is_wrong;
+        if (!is_wrong)
+            continue;
+        if (e->wrong_runs == 0 && !c->manifest->has_file_seals) {
+            seal_chunk(expected, stop - first, e->report.expected);
+            seal_chunk(*found, stop - first, e->report.found);
+        }
+        if (e->wrong_runs == 0)
+            e->first_wrong = first;
+        if (e->wrong_runs == 0 || e->last_wrong != first)
+            e->wrong_runs++;
+        e->last_wrong = stop;
+        if (e->wrong_runs == 1)
+            e->end_wrong = stop;
     }
 }
 
@@ -276,7 +265,7 @@ static int report_progress(void *context, uint64_t done, uint64_t total) {
     const iron_check *c = context;
 
     total = c->manifest->stream_tokens;
-    done = c->done + done < total ? c->done + done : total; /* some files are read twice */
+    done = iron__min(c->done + done, total); /* some files are read twice */
     return c->options.progress ? c->options.progress(c->options.context, done, total) : 0;
 }
 
@@ -289,11 +278,10 @@ static bool can_check_bag(const iron_manifest *m, const iron_source *source) {
     return iron_bag_source_cut(source, &own, NULL) == IRON_OK && own.kind == m->bag_cut.kind;
 }
 
-/* Scans positions first ... stop-1 of a run, for a seal or for those of its files, and for chunks
- * of so many tokens. */
+/* Scans positions first ... stop-1 of a run for their chunks; or all of it for the seals of its
+ * files, and for its chunks if they are the manifest's. */
 static iron_status scan_run(iron_check *c, const run *r, uint64_t first, uint64_t stop,
-                            iron__scan_what what, uint64_t chunk_tokens, iron_manifest **out,
-                            iron_error *err) {
+                            iron__scan_what what, iron_manifest **out, iron_error *err) {
     bool is_whole = r->begin == 0 && r->end == c->count;
     iron_source *source = NULL;
     iron_scan_options o;
@@ -307,7 +295,7 @@ static iron_status scan_run(iron_check *c, const run *r, uint64_t first, uint64_
     o.devices = c->options.devices;
     o.backend = c->options.backend;
     o.vocab = c->manifest->vocab;
-    o.chunk_tokens = chunk_tokens;
+    o.chunk_tokens = what == IRON_SCAN_SEAL || is_whole ? c->chunk_tokens : 0;
     o.progress = report_progress;
     o.context = c;
     if (first != r->first || stop != r->stop)
@@ -325,20 +313,6 @@ static iron_status scan_run(iron_check *c, const run *r, uint64_t first, uint64_
     }
     iron_source_close(source);
     return status;
-}
-
-/* Scans positions first ... stop-1 of the run for their chunks. */
-static iron_status scan_chunks(iron_check *c, const run *r, uint64_t first, uint64_t stop,
-                               iron_manifest **out, iron_error *err) {
-    return scan_run(c, r, first, stop, IRON_SCAN_SEAL, c->chunk_tokens, out, err);
-}
-
-/* Scans the run for the seals of its files, and for its chunks if they are the manifest's. */
-static iron_status scan_files(iron_check *c, const run *r, iron_manifest **out, iron_error *err) {
-    bool is_whole = r->begin == 0 && r->end == c->count;
-
-    return scan_run(c, r, r->first, r->stop, IRON_SCAN_FILE_SEALS, is_whole ? c->chunk_tokens : 0,
-                    out, err);
 }
 
 /* The run of readable files from `begin` on, which may be empty. */
@@ -385,7 +359,8 @@ static iron_status read_one_by_one(iron_check *c, const run *r, const iron_error
         run alone = {k, k + 1, f->first, f->first + f->tokens};
         iron_manifest *found = NULL;
         iron_error why = {0};
-        iron_status status = scan_files(c, &alone, &found, &why);
+        iron_status status =
+            scan_run(c, &alone, alone.first, alone.stop, IRON_SCAN_FILE_SEALS, &found, &why);
 
         if (status == IRON_OK)
             judge_file(c, k, &found->words);
@@ -457,7 +432,8 @@ static iron_status check_run(iron_check *c, const run *r, uint64_t *next, iron_e
     chunks_in(c, r, &begin, &end);
     if (begin >= end)
         return IRON_OK;
-    IRON_TRY(scan_chunks(c, r, begin * c->chunk_tokens, chunk_end(c, end - 1), &found, err));
+    IRON_TRY(scan_run(c, r, begin * c->chunk_tokens, chunk_end(c, end - 1), IRON_SCAN_SEAL, &found,
+                      err));
     for (; *next < begin; ++*next)
         count_chunk(c, *next, NULL);
     for (; *next < end; ++*next)
@@ -494,20 +470,20 @@ static iron_status check_chunks(iron_check *c, iron_error *err) {
     return IRON_OK;
 }
 
-/* Where a file differs, by its chunks; false: it differs everywhere, as far as they tell. */
-static bool report_ranges(entry *e, const iron__manifest_entry *f) {
-    uint64_t stop = f->first + f->tokens, end = stop < e->end_wrong ? stop : e->end_wrong;
-    uint64_t first = f->first > e->first_wrong ? f->first : e->first_wrong;
+/* Where a file differs, by its chunks, unless it differs everywhere, as far as they tell. */
+static void report_ranges(entry *e, const iron__manifest_entry *f) {
+    uint64_t stop = f->first + f->tokens, end = iron__min(stop, e->end_wrong);
+    uint64_t first = iron__max(f->first, e->first_wrong);
     char more[48] = "";
 
-    if (e->wrong_runs == 0 || (first == f->first && end == stop))
-        return false;
     if (e->wrong_runs > 1)
         snprintf(more, sizeof more, " and %zu more range%s", e->wrong_runs - 1,
                  e->wrong_runs > 2 ? "s" : "");
-    set_state(&e->report, IRON_CHECK_FAILED, "positions %" PRIu64 " to %" PRIu64 "%s differ", first,
-              end - 1, more);
-    return true;
+    if (e->wrong_runs == 0 || (first == f->first && end == stop))
+        set_state(&e->report, IRON_CHECK_FAILED, "%s", "");
+    else
+        set_state(&e->report, IRON_CHECK_FAILED, "positions %" PRIu64 " to %" PRIu64 "%s differ",
+                  first, end - 1, more);
 }
 
 /* The result of a readable file by its chunks. */
@@ -516,8 +492,7 @@ static void report_by_chunks(iron_check *c, size_t index) {
     const char *neighbour = c->manifest->files[e->neighbour].path;
 
     if (e->wrong_runs > 0) {
-        if (!report_ranges(e, &c->manifest->files[index]))
-            set_state(&e->report, IRON_CHECK_FAILED, "%s", "");
+        report_ranges(e, &c->manifest->files[index]);
     } else if (e->skipped > 0 && !c->options.takes_missing) {
         set_state(&e->report, IRON_CHECK_FAILED,
                   "it cannot be checked without %.100s, with which it shares a chunk", neighbour);
@@ -555,7 +530,8 @@ static iron_status locate_changes(iron_check *c, const run *r, iron_error *err) 
     end = end < run_end ? end : run_end;
     if (begin >= end)
         return IRON_OK;
-    status = scan_chunks(c, r, begin * c->chunk_tokens, chunk_end(c, end - 1), &found, &why);
+    status = scan_run(c, r, begin * c->chunk_tokens, chunk_end(c, end - 1), IRON_SCAN_SEAL, &found,
+                      &why);
     for (uint64_t k = begin; status == IRON_OK && k < end; k++)
         count_chunk(c, k, &found->chunks[k - begin]);
     iron_manifest_destroy(found);
@@ -564,39 +540,38 @@ static iron_status locate_changes(iron_check *c, const run *r, iron_error *err) 
     return iron__fail_again(err, &why);
 }
 
-static iron_status check_sealed_run(iron_check *c, const run *r, iron_error *err) {
-    iron_manifest *found = NULL;
-    iron_error why = {0};
-    iron_status status = scan_files(c, r, &found, &why);
-    size_t failed;
-
-    if (is_of_files(status)) {
-        IRON_TRY(read_one_by_one(c, r, &why, &failed, err));
-        return locate_changes(c, r, err);
-    }
-    if (status != IRON_OK)
-        return iron__fail_again(err, &why);
-    for (size_t k = r->begin; k < r->end; k++)
-        judge_file(c, k, &found->files[k - r->begin].words);
-    c->done += found->tokens;
-    if (r->end - r->begin == c->count) {
-        for (uint64_t k = 0; k < c->chunks; k++)
-            count_chunk(c, k, &found->chunks[k]);
-        check_manifest_itself(c, found);
-    } else {
-        status = locate_changes(c, r, err);
-    }
-    iron_manifest_destroy(found);
-    return status;
-}
-
 static iron_status check_seals(iron_check *c, iron_error *err) {
-    for (size_t begin = 0; begin < c->count;) {
-        run r = run_at(c, begin);
+    run r;
 
-        if (r.begin < r.end)
-            IRON_TRY(check_sealed_run(c, &r, err));
-        begin = r.end + 1; /* the file at r.end is not readable */
+    for (size_t begin = 0; begin < c->count; begin = r.end + 1) { /* that at r.end is unreadable */
+        iron_manifest *found = NULL;
+        iron_error why = {0};
+        iron_status status;
+        size_t failed;
+
+        r = run_at(c, begin);
+        if (r.begin == r.end)
+            continue;
+        status = scan_run(c, &r, r.first, r.stop, IRON_SCAN_FILE_SEALS, &found, &why);
+        if (is_of_files(status)) {
+            IRON_TRY(read_one_by_one(c, &r, &why, &failed, err));
+            IRON_TRY(locate_changes(c, &r, err));
+            continue;
+        }
+        if (status != IRON_OK)
+            return iron__fail_again(err, &why);
+        for (size_t k = r.begin; k < r.end; k++)
+            judge_file(c, k, &found->files[k - r.begin].words);
+        c->done += found->tokens;
+        if (r.end - r.begin == c->count) {
+            for (uint64_t k = 0; k < c->chunks; k++)
+                count_chunk(c, k, &found->chunks[k]);
+            check_manifest_itself(c, found);
+        } else {
+            status = locate_changes(c, &r, err);
+        }
+        iron_manifest_destroy(found);
+        IRON_TRY(status);
     }
     return IRON_OK;
 }
@@ -615,8 +590,8 @@ static void report_by_seal(iron_check *c, size_t index) {
                   "do",
                   f->path);
         e->report.expected[0] = e->report.found[0] = '\0';
-    } else if (!report_ranges(e, f)) {
-        set_state(&e->report, IRON_CHECK_FAILED, "%s", "");
+    } else {
+        report_ranges(e, f);
     }
 }
 

@@ -115,66 +115,69 @@ static void drop_text(diff_run *run, int side) {
                  "; the files of %.60s are no longer what its manifest says", side_name(run, side));
 }
 
-/* Opens the tokens of a side, if it has any that can be read anywhere: from the source's position
- * on. */
-static iron_status open_text(diff_run *run, int side, iron_error *err) {
-    const iron_manifest *m = manifest_of(run, side);
-    diff_text *text = &run->text[side];
-    iron_source *source = run->side[side]->source;
+/* Opens both sides, and sees to it that there are either tokens of both, or words of chunks of one
+ * size of both (or neither, with has_same_seal). chunk_tokens: 0, or what the caller wants. */
+static iron_status open_sides(diff_run *run, uint64_t chunk_tokens, iron_error *err) {
+    const iron_manifest *both[2] = {manifest_of(run, 0), manifest_of(run, 1)};
+    bool words[2];
 
-    run->source[side] = source;
-    if (!source || !iron__source_is_seekable(source))
-        return IRON_OK;
-    IRON_TRY(iron__parallel_source_open(source, iron__allocator_default(), &text->at, err));
-    text->dtype = iron_source_dtype(source);
-    text->tokens = iron__parallel_source_tokens(text->at);
-    text->name = side_name(run, side);
-    if (m && m->tokens != text->tokens)
-        drop_text(run, side);
-    return IRON_OK;
-}
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = both[side];
 
-/* The chunk size of the comparison: what the caller wants, else that of a manifest whose tokens are
- * not available, else that of any manifest. */
-static uint64_t choose_chunks(const diff_run *run, uint64_t wanted) {
-    for (int side = 0; side < 2 && !wanted; side++)
-        if (!run->source[side])
-            wanted = manifest_of(run, side)->chunk_tokens;
-    for (int side = 0; side < 2 && !wanted; side++)
-        if (manifest_of(run, side))
-            wanted = manifest_of(run, side)->chunk_tokens;
-    return wanted ? wanted : IRON_CHUNK_TOKENS;
-}
+        IRON_FAIL_IF(!m && !run->side[side]->source, err, IRON_E_ARG,
+                     "%.100s has neither a manifest nor files", side_name(run, side));
+        IRON_FAIL_IF(m && (m->parts > 0 || m->first > 0 || m->tokens != m->stream_tokens), err,
+                     IRON_E_FORMAT,
+                     "%.100s is the manifest of part %" PRIu32 " of %" PRIu32
+                     "; join all parts first, with iron merge",
+                     side_name(run, side), m->part, m->parts);
+    }
+    IRON_FAIL_IF(run->side[0]->source && run->side[0]->source == run->side[1]->source, err,
+                 IRON_E_ARG, "both sides are the same source; open it twice");
+    /* tokens that can be read anywhere: from the source's position on */
+    for (int side = 0; side < 2; side++) {
+        diff_text *text = &run->text[side];
+        iron_source *source = run->source[side] = run->side[side]->source;
 
-/* Sees to it that there are either tokens of both, or words of chunks of one size of both (or
- * neither, with has_same_seal). */
-static iron_status choose_way(diff_run *run, iron_error *err) {
-    const iron_manifest *a = manifest_of(run, 0), *b = manifest_of(run, 1);
-    uint64_t chunk_tokens = run->diff->bits.chunk_tokens;
-    bool words[2] = {a && a->chunk_tokens == chunk_tokens, b && b->chunk_tokens == chunk_tokens};
-
-    run->has_same_seal =
-        a && b && iron__words_equal(&a->words, &b->words) && !(words[0] && words[1]);
+        if (!source || !iron__source_is_seekable(source))
+            continue;
+        IRON_TRY(iron__parallel_source_open(source, iron__allocator_default(), &text->at, err));
+        text->dtype = iron_source_dtype(source);
+        text->tokens = iron__parallel_source_tokens(text->at);
+        text->name = side_name(run, side);
+        if (both[side] && both[side]->tokens != text->tokens)
+            drop_text(run, side);
+    }
+    /* the chunk size: what the caller wants, else that of a manifest whose tokens are not
+     * available, else that of any manifest */
+    for (int side = 0; side < 2 && !chunk_tokens; side++)
+        chunk_tokens = run->source[side] ? 0 : both[side]->chunk_tokens;
+    for (int side = 0; side < 2 && !chunk_tokens; side++)
+        chunk_tokens = both[side] ? both[side]->chunk_tokens : 0;
+    chunk_tokens = chunk_tokens ? chunk_tokens : IRON_CHUNK_TOKENS;
+    run->diff->bits.chunk_tokens = chunk_tokens;
+    for (int side = 0; side < 2; side++)
+        words[side] = both[side] && both[side]->chunk_tokens == chunk_tokens;
+    run->has_same_seal = both[0] && both[1] && !(words[0] && words[1]) &&
+                         iron__words_equal(&both[0]->words, &both[1]->words);
     if (run->has_same_seal)
         return IRON_OK;
     for (int side = 0; side < 2; side++) {
-        const iron_manifest *m = manifest_of(run, side);
-
         if (words[side] || run->source[side])
             continue;
-        IRON_FAIL_IF(m->chunk_tokens == 0, err, IRON_E_FORMAT,
+        IRON_FAIL_IF(both[side]->chunk_tokens == 0, err, IRON_E_FORMAT,
                      "the manifest %.100s has no chunks to compare, and its files are not "
                      "available; make it with --chunk %" PRIu64 "%s",
                      side_name(run, side), chunk_tokens, run->note);
         IRON_FAIL(err, IRON_E_FORMAT,
                   "the manifest %.100s has chunks of %" PRIu64 " tokens, not %" PRIu64
                   ", and its files are not available; make both with one --chunk%s",
-                  side_name(run, side), m->chunk_tokens, chunk_tokens, run->note);
+                  side_name(run, side), both[side]->chunk_tokens, chunk_tokens, run->note);
     }
     for (int side = 0; side < 2 && (words[0] || words[1]); side++) {
         iron_scan_options o;
 
-        run->manifest[side] = manifest_of(run, side);
+        run->manifest[side] = both[side];
         if (words[side])
             continue;
         iron_scan_options_init(&o);
@@ -187,27 +190,6 @@ static iron_status choose_way(diff_run *run, iron_error *err) {
         run->manifest[side] = run->made[side];
     }
     return IRON_OK;
-}
-
-/* chunk_tokens: 0, or what the caller wants. */
-static iron_status open_sides(diff_run *run, uint64_t chunk_tokens, iron_error *err) {
-    for (int side = 0; side < 2; side++) {
-        const iron_manifest *m = manifest_of(run, side);
-
-        IRON_FAIL_IF(!m && !run->side[side]->source, err, IRON_E_ARG,
-                     "%.100s has neither a manifest nor files", side_name(run, side));
-        IRON_FAIL_IF(m && (m->parts > 0 || m->first > 0 || m->tokens != m->stream_tokens), err,
-                     IRON_E_FORMAT,
-                     "%.100s is the manifest of part %" PRIu32 " of %" PRIu32
-                     "; join all parts first, with iron merge",
-                     side_name(run, side), m->part, m->parts);
-    }
-    IRON_FAIL_IF(run->side[0]->source && run->side[0]->source == run->side[1]->source, err,
-                 IRON_E_ARG, "both sides are the same source; open it twice");
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(open_text(run, side, err));
-    run->diff->bits.chunk_tokens = choose_chunks(run, chunk_tokens);
-    return choose_way(run, err);
 }
 
 /* Finding the differences: which chunks differ, and where the first difference is.
@@ -546,20 +528,6 @@ static iron_status set_first(diff_run *run, uint64_t first, iron_error *err) {
     return IRON_OK;
 }
 
-/* Finds the first difference. What is after it is compared once it is known what moved. */
-static iron_status compare_tokens(diff_run *run, iron_error *err) {
-    iron_diff_report *r = &run->diff->report;
-    text_pair pair;
-    uint64_t first;
-
-    for (int side = 0; side < 2; side++)
-        r->tokens[side] = run->text[side].tokens;
-    pair = both_texts(run, 0, 0, common_tokens(r));
-    IRON_TRY(bits_reserve(&run->diff->bits, longer_tokens(r), err));
-    IRON_TRY(compare_texts(run, &pair, &first, err));
-    return first < longer_tokens(r) ? set_first(run, first, err) : IRON_OK;
-}
-
 /* Two streams as they come. */
 
 #define PIECE_TOKENS ((size_t)65536)
@@ -570,12 +538,6 @@ typedef struct stream {
     void *data;
     iron__tokens_view view; /* what was read last */
 } stream;
-
-static iron_status stream_read(stream *p, uint64_t position, iron_error *err) {
-    p->view = (iron__tokens_view){iron_source_dtype(p->source), p->data, 0};
-    IRON_TRY(iron_source_read(p->source, p->data, PIECE_TOKENS, &p->view.count, err));
-    return check_view(&p->view, p->name, position, err);
-}
 
 static void note_first(iron_diff_report *r, const stream p[2], uint64_t position, size_t index) {
     if (r->first != IRON_COUNT_UNKNOWN)
@@ -589,60 +551,55 @@ static void note_first(iron_diff_report *r, const stream p[2], uint64_t position
     }
 }
 
-static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) {
-    iron_diff *d = run->diff;
-    uint64_t position = 0;
+/* Compares what was read of both, from `position` on, chunk by chunk. */
+static void compare_pieces(diff_run *run, const stream p[2], uint64_t position, size_t common) {
+    uint64_t chunk_tokens = run->diff->bits.chunk_tokens;
 
-    for (;;) {
-        size_t common;
-        uint64_t chunk_tokens;
+    for (size_t done = 0, some; done < common; done += some) {
+        uint64_t to_border = chunk_tokens - (position + done) % chunk_tokens;
+        iron__tokens_view a = iron__view_rest(&p[0].view, done);
+        iron__tokens_view b = iron__view_rest(&p[1].view, done);
+        size_t same, last;
 
-        IRON_TRY(stream_read(&p[0], position, err));
-        IRON_TRY(stream_read(&p[1], position, err));
-        common = p[0].view.count < p[1].view.count ? p[0].view.count : p[1].view.count;
-        IRON_TRY(bits_reserve(&d->bits, position + common, err));
-        /* The tokens that both have in this piece, chunk by chunk. */
-        chunk_tokens = run->diff->bits.chunk_tokens;
-        for (size_t done = 0; done < common;) {
-            uint64_t to_border = chunk_tokens - (position + done) % chunk_tokens;
-            size_t some = to_border < common - done ? (size_t)to_border : common - done, same;
-            iron__tokens_view a = iron__view_rest(&p[0].view, done);
-            iron__tokens_view b = iron__view_rest(&p[1].view, done);
-
-            a.count = b.count = some;
-            same = common_part(&a, &b, false);
-            if (same < some) {
-                bits_set(&run->diff->bits, (position + done) / chunk_tokens);
-                note_first(&run->diff->report, p, position, done + same);
-                while (iron__view_stored(&a, some - 1) == iron__view_stored(&b, some - 1))
-                    some--;
-                run->last_end = position + done + some;
-                some = a.count;
-            }
-            done += some;
-        }
-        if (p[0].view.count != p[1].view.count || common == 0) { /* reads are short at ends only */
-            if (p[0].view.count != p[1].view.count)
-                note_first(&d->report, p, position, common);
-            break;
-        }
-        position += common;
-        IRON_TRY(iron__progress(run->progress, run->context, position, IRON_COUNT_UNKNOWN, err));
-    }
-    for (int side = 0; side < 2; side++) {
-        uint64_t *tokens = &d->report.tokens[side];
-
-        *tokens = position + p[side].view.count;
-        if (p[side].view.count < PIECE_TOKENS)
+        a.count = b.count = last = some = iron__min_size(common - done, to_border);
+        same = common_part(&a, &b, false);
+        if (same == some)
             continue;
-        do { /* a stream that continues alone is read to its end: its tokens must be counted */
-            IRON_TRY(stream_read(&p[side], *tokens, err));
-            *tokens += p[side].view.count;
-            IRON_TRY(iron__progress(run->progress, run->context, *tokens, IRON_COUNT_UNKNOWN, err));
-        } while (p[side].view.count > 0);
+        bits_set(&run->diff->bits, (position + done) / chunk_tokens);
+        note_first(&run->diff->report, p, position, done + same);
+        while (iron__view_stored(&a, last - 1) == iron__view_stored(&b, last - 1))
+            last--;
+        run->last_end = position + done + last;
     }
-    IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
-    bits_set_tokens(&d->bits, common_tokens(&d->report), longer_tokens(&d->report));
+    if (p[0].view.count != p[1].view.count) /* reads are short at ends only */
+        note_first(&run->diff->report, p, position, common);
+}
+
+/* A stream that continues alone is read to its end, too: its tokens must be counted. */
+static iron_status compare_streams(diff_run *run, stream p[2], iron_error *err) {
+    iron_diff_report *r = &run->diff->report;
+    diff_bits *bits = &run->diff->bits;
+    bool has_ended[2] = {false, false};
+
+    for (uint64_t position = 0; !has_ended[0] || !has_ended[1]; position += PIECE_TOKENS) {
+        for (int side = 0; side < 2; side++) {
+            iron__tokens_view *view = &p[side].view;
+
+            *view = (iron__tokens_view){iron_source_dtype(p[side].source), p[side].data, 0};
+            if (!has_ended[side])
+                IRON_TRY(iron_source_read(p[side].source, p[side].data, PIECE_TOKENS, &view->count,
+                                          err));
+            IRON_TRY(check_view(view, p[side].name, position, err));
+            has_ended[side] = view->count < PIECE_TOKENS;
+            r->tokens[side] += view->count;
+        }
+        IRON_TRY(bits_reserve(bits, common_tokens(r), err));
+        compare_pieces(run, p, position, iron__min_size(p[0].view.count, p[1].view.count));
+        IRON_TRY(
+            iron__progress(run->progress, run->context, longer_tokens(r), IRON_COUNT_UNKNOWN, err));
+    }
+    IRON_TRY(bits_reserve(bits, longer_tokens(r), err));
+    bits_set_tokens(bits, common_tokens(r), longer_tokens(r));
     return IRON_OK;
 }
 
@@ -702,23 +659,6 @@ static iron_status words_at(const diff_text *text, uint64_t first, uint64_t coun
     return status;
 }
 
-/* Drops the side's tokens if they do not match the chunk's words. Words that were just scanned need
- * no check. */
-static iron_status check_against_manifest(diff_run *run, int side, uint64_t chunk,
-                                          iron_error *err) {
-    const iron_manifest *m = run->manifest[side];
-    const iron__chunk *c = &m->chunks[chunk];
-    iron__seal_words words;
-
-    if (!run->text[side].at || m == run->made[side] || chunk >= m->chunk_count)
-        return IRON_OK;
-    IRON_TRY(words_at(&run->text[side], chunk * m->chunk_tokens,
-                      iron__manifest_chunk_tokens(m, (size_t)chunk), &words, err));
-    if (!chunk_has_words(c, &words))
-        drop_text(run, side);
-    return IRON_OK;
-}
-
 /* The first difference is in this chunk, as far as words can tell. */
 static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
@@ -729,8 +669,18 @@ static iron_status find_in_chunk(diff_run *run, uint64_t chunk, iron_error *err)
     end = end < longer_tokens(r) ? end : longer_tokens(r);
     r->first = begin;
     r->first_end = end;
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(check_against_manifest(run, side, chunk, err));
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = run->manifest[side];
+        iron__seal_words words;
+
+        /* words that were just scanned need no check */
+        if (!run->text[side].at || m == run->made[side] || chunk >= m->chunk_count)
+            continue;
+        IRON_TRY(words_at(&run->text[side], begin, iron__manifest_chunk_tokens(m, (size_t)chunk),
+                          &words, err));
+        if (!chunk_has_words(&m->chunks[chunk], &words))
+            drop_text(run, side);
+    }
     if (begin >= common) /* one has ended exactly here */
         return set_first(run, begin, err);
     if (!has_texts(run))
@@ -765,33 +715,42 @@ static iron_status refuse_damaged(const diff_run *run, bool are_same, iron_error
 /* Fills the report's bits, tokens, first, first_end and, where it can, the values. */
 static iron_status compare(diff_run *run, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
+    diff_bits *bits = &run->diff->bits;
+    text_pair pair;
+    uint64_t first = UINT64_MAX, most;
 
     r->first = IRON_COUNT_UNKNOWN;
     r->first_end = IRON_COUNT_UNKNOWN;
     if (run->has_same_seal) {
         r->tokens[0] = r->tokens[1] = run->side[0]->manifest->tokens;
-        return bits_reserve(&run->diff->bits, r->tokens[0], err);
+        return bits_reserve(bits, r->tokens[0], err);
     }
     if (run->manifest[0] && run->manifest[1]) {
         const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
-        iron_diff *d = run->diff;
-        uint64_t most, first = UINT64_MAX;
 
-        d->report.tokens[0] = a->tokens;
-        d->report.tokens[1] = b->tokens;
-        most = a->chunk_count > b->chunk_count ? a->chunk_count : b->chunk_count;
-        IRON_TRY(bits_reserve(&d->bits, longer_tokens(&d->report), err));
+        r->tokens[0] = a->tokens;
+        r->tokens[1] = b->tokens;
+        most = iron__max(a->chunk_count, b->chunk_count);
+        IRON_TRY(bits_reserve(bits, longer_tokens(r), err));
         for (uint64_t k = 0; k < most; k++) {
             if (k < a->chunk_count && k < b->chunk_count && chunks_equal(a, k, b, k))
                 continue;
-            bits_set(&d->bits, k);
-            first = k < first ? k : first;
+            bits_set(bits, k);
+            first = iron__min(first, k);
         }
         if ((first >= most) != iron__words_equal(&a->words, &b->words))
             return refuse_damaged(run, first >= most, err);
         return first < most ? find_in_chunk(run, first, err) : IRON_OK;
     }
-    return has_texts(run) ? compare_tokens(run, err) : compare_in_order(run, err);
+    if (!has_texts(run))
+        return compare_in_order(run, err);
+    /* what is after the first difference is compared once it is known what moved */
+    for (int side = 0; side < 2; side++)
+        r->tokens[side] = run->text[side].tokens;
+    pair = both_texts(run, 0, 0, common_tokens(r));
+    IRON_TRY(bits_reserve(bits, longer_tokens(r), err));
+    IRON_TRY(compare_texts(run, &pair, &first, err));
+    return first < longer_tokens(r) ? set_first(run, first, err) : IRON_OK;
 }
 
 /* What happened? Edits, found in the tokens of both.
@@ -856,6 +815,24 @@ static iron_status agree_before(diff_run *run, uint64_t a, uint64_t b, uint64_t 
 
     pair.is_backward = true;
     return compare_texts(run, &pair, same, err);
+}
+
+/* `length` tokens of the first from at[0] on, and of the second from at[1] on. */
+typedef struct block {
+    uint64_t at[2], length;
+} block;
+
+/* Have both the same tokens in all of these blocks? */
+static iron_status blocks_agree(diff_run *run, const block *blocks, size_t count, bool *agree,
+                                iron_error *err) {
+    *agree = true;
+    for (size_t k = 0; k < count && *agree; k++) {
+        uint64_t same;
+
+        IRON_TRY(agree_from(run, blocks[k].at[0], blocks[k].at[1], blocks[k].length, &same, err));
+        *agree = same == blocks[k].length;
+    }
+    return IRON_OK;
 }
 
 /* Seeds. */
@@ -1065,31 +1042,10 @@ static iron_status find_needle(diff_run *run, int side, uint64_t first, uint64_t
 
 /* One edit: a block that was inserted. */
 
-/* Does the block of `length` tokens at `first` of the second, or one that begins up to `slide`
- * tokens earlier and makes the same stream, stand at the hit in the first? */
-static iron_status try_source(diff_run *run, edit *e, uint64_t slide, const seed_hit *hit,
-                              iron_error *err) {
-    uint64_t source = hit->at - hit->offset, same, before, missing;
-
-    if (hit->at < hit->offset)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, source, e->at[1], iron__min(e->count[1], run->text[0].tokens - source),
-                        &same, err));
-    missing = e->count[1] - same;
-    if (missing > slide || missing > source)
-        return IRON_OK;
-    IRON_TRY(agree_before(run, source, e->at[1], missing, &before, err));
-    if (before == missing) {
-        e->kind = IRON_DIFF_REPEATED;
-        e->position = e->at[1] - missing;
-        e->source = source - missing;
-    }
-    return IRON_OK;
-}
-
-/* Is the new block of an edit a copy of one in the first? */
+/* Is the new block of an edit a copy of one in the first? A block that begins up to `slide` tokens
+ * earlier makes the same stream, so it counts too. */
 static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
-    uint64_t length = e->count[1], slide = 0;
+    uint64_t length = e->count[1], slide = 0, same;
     seed_scan scan;
 
     if (length < (e->count[0] ? APART_MIN : SEED_TOKENS))
@@ -1107,8 +1063,23 @@ static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
         length -= slide;
     IRON_TRY(find_needle(run, 0, 0, run->text[0].tokens, e->at[1],
                          (size_t)iron__min(length, NEEDLE_MAX), &scan, err));
-    for (size_t k = 0; k < atomic_load(&scan.hit_count) && e->kind != IRON_DIFF_REPEATED; k++)
-        IRON_TRY(try_source(run, e, slide, &scan.hits[k], err));
+    for (size_t k = 0; k < atomic_load(&scan.hit_count) && e->kind != IRON_DIFF_REPEATED; k++) {
+        uint64_t source = scan.hits[k].at - scan.hits[k].offset, missing;
+
+        if (scan.hits[k].at < scan.hits[k].offset)
+            continue;
+        IRON_TRY(agree_from(run, source, e->at[1],
+                            iron__min(e->count[1], run->text[0].tokens - source), &same, err));
+        missing = e->count[1] - same;
+        if (missing > slide || missing > source)
+            continue;
+        IRON_TRY(agree_before(run, source, e->at[1], missing, &same, err));
+        if (same == missing) {
+            e->kind = IRON_DIFF_REPEATED;
+            e->position = e->at[1] - missing;
+            e->source = source - missing;
+        }
+    }
     return IRON_OK;
 }
 
@@ -1119,157 +1090,143 @@ static iron_status find_source(diff_run *run, edit *e, iron_error *err) {
  * is empty it is a move. Then the tokens that X and Y begin or end with alike, which look as if
  * they were not in the gap, have to be added again. */
 
-typedef struct exchange {
-    uint64_t ahead, behind;
-} exchange;
-
-static iron_status try_move(diff_run *run, const text_gap *g, exchange x, edit *e,
-                            iron_error *err) {
-    uint64_t length = x.ahead + x.behind, gap = g->end[0] - g->first, slack = length - gap;
+static iron_status try_move(diff_run *run, const text_gap *g, uint64_t ahead, uint64_t behind,
+                            edit *e, iron_error *err) {
+    uint64_t length = ahead + behind, gap = g->end[0] - g->first, slack = length - gap;
     uint64_t before, same, low, tokens = run->text[0].tokens;
+    bool agree;
 
-    if (length < gap || slack > SLACK_MAX || g->first + x.ahead > tokens || x.behind > g->end[0])
+    if (length < gap || slack > SLACK_MAX || g->first + ahead > tokens || behind > g->end[0])
         return IRON_OK;
     /* Y from the gap's beginning on, and X up to its end */
     IRON_TRY(
-        agree_before(run, g->first + x.ahead, g->first, iron__min(slack, g->first), &before, err));
+        agree_before(run, g->first + ahead, g->first, iron__min(slack, g->first), &before, err));
     low = g->first - before;
     if (low + length < g->end[0])
         low = g->end[0] - length;
-    IRON_TRY(agree_from(run, g->end[0] - x.behind, g->end[0], iron__min(slack, tokens - g->end[0]),
+    IRON_TRY(agree_from(run, g->end[0] - behind, g->end[0], iron__min(slack, tokens - g->end[0]),
                         &same, err));
     if (low > g->first || low + length > g->end[0] + same)
         return IRON_OK;
-    IRON_TRY(agree_from(run, low + x.ahead, low, x.behind, &same, err));
-    if (same < x.behind)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, low, low + x.behind, x.ahead, &same, err));
-    if (same < x.ahead)
+    IRON_TRY(blocks_agree(run,
+                          (block[]){{{low + ahead, low}, behind}, {{low, low + behind}, ahead}}, 2,
+                          &agree, err));
+    if (!agree)
         return IRON_OK;
     e->kind = IRON_DIFF_MOVED;
-    e->length = iron__min(x.ahead, x.behind);
-    e->position = x.behind <= x.ahead ? low : low + x.behind;
-    e->source = x.behind <= x.ahead ? low + x.ahead : low;
+    e->length = iron__min(ahead, behind);
+    e->position = behind <= ahead ? low : low + behind;
+    e->source = behind <= ahead ? low + ahead : low;
     return IRON_OK;
 }
 
-static iron_status try_swap(diff_run *run, const text_gap *g, exchange x, edit *e,
-                            iron_error *err) {
-    uint64_t first = g->first, end = g->end[0], middle, middle_end, same;
+static iron_status try_swap(diff_run *run, const text_gap *g, uint64_t ahead, uint64_t behind,
+                            edit *e, iron_error *err) {
+    uint64_t first = g->first, end = g->end[0];
+    uint64_t middle = end - ahead, middle_end = first + behind; /* of the second, where M is */
+    const block blocks[] = {{{first + ahead, first}, middle - first},
+                            {{first, middle_end}, end - middle_end},
+                            {{middle + ahead - behind, middle}, middle_end - middle}};
+    bool agree;
 
-    if (x.ahead >= end - first || x.behind >= end - first)
+    if (ahead >= end - first || behind >= end - first || middle > middle_end)
         return IRON_OK;
-    middle = end - x.ahead;        /* where Y ends in the second */
-    middle_end = first + x.behind; /* and X begins */
-    if (middle > middle_end)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, first + x.ahead, first, middle - first, &same, err));
-    if (same < middle - first)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, first, middle_end, end - middle_end, &same, err));
-    if (same < end - middle_end)
-        return IRON_OK;
-    IRON_TRY(agree_from(run, middle + x.ahead - x.behind, middle, middle_end - middle, &same, err));
-    if (same < middle_end - middle)
-        return IRON_OK;
-    e->kind = IRON_DIFF_REORDERED;
-    e->source = first + x.ahead;
+    IRON_TRY(blocks_agree(run, blocks, 3, &agree, err));
+    if (agree) {
+        e->kind = IRON_DIFF_REORDERED;
+        e->source = first + ahead;
+    }
     return IRON_OK;
 }
 
-/* Distances at which tokens of the second's gap were found in the first. */
+/* By how much tokens of the second's gap were found further on in the first; modulo 2^64, those
+ * further back. */
 typedef struct distances {
-    uint64_t ahead[HITS_MAX], behind[HITS_MAX];
-    size_t ahead_count, behind_count;
+    uint64_t by[HITS_MAX];
+    size_t count;
     bool has_begin; /* what the second's gap begins with was found */
 } distances;
 
-static void add_distance(uint64_t *list, size_t *count, uint64_t distance) {
-    for (size_t k = 0; k < *count; k++)
-        if (list[k] == distance)
-            return;
-    if (*count < HITS_MAX)
-        list[(*count)++] = distance;
-}
+static distances list_distances(const seed_scan *scan, const uint64_t starts[2]) {
+    distances d = {.count = 0};
 
-static void list_distances(const seed_scan *scan, const uint64_t starts[2], distances *d) {
-    *d = (distances){.ahead_count = 0};
     for (size_t k = 0; k < atomic_load(&scan->hit_count); k++) {
         const seed_hit *hit = &scan->hits[k];
-        uint64_t at = starts[hit->needle] + hit->offset;
+        uint64_t by = hit->at - (starts[hit->needle] + hit->offset);
+        size_t known = 0;
 
-        d->has_begin = d->has_begin || (hit->needle == 0 && hit->at != at);
-        if (hit->at > at)
-            add_distance(d->ahead, &d->ahead_count, hit->at - at);
-        else if (hit->at < at)
-            add_distance(d->behind, &d->behind_count, at - hit->at);
+        d.has_begin = d.has_begin || (hit->needle == 0 && by != 0);
+        while (known < d.count && d.by[known] != by)
+            known++;
+        if (by != 0 && known == d.count)
+            d.by[d.count++] = by;
     }
+    return d;
 }
+
+static bool is_ahead(uint64_t by) { return by <= INT64_MAX; }
 
 static iron_status try_distances(diff_run *run, const text_gap *g, const distances *d, edit *e,
                                  iron_error *err) {
     uint64_t gap = g->end[0] - g->first;
 
-    for (size_t i = 0; i < d->ahead_count; i++)
-        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++) {
-            exchange x = {d->ahead[i], d->behind[k]};
-
-            IRON_TRY(try_move(run, g, x, e, err));
+    for (size_t i = 0; i < d->count; i++)
+        for (size_t k = 0; k < d->count && e->kind == IRON_DIFF_CHANGED; k++) {
+            if (!is_ahead(d->by[i]) || is_ahead(d->by[k]))
+                continue;
+            IRON_TRY(try_move(run, g, d->by[i], -d->by[k], e, err));
             if (e->kind == IRON_DIFF_CHANGED)
-                IRON_TRY(try_swap(run, g, x, e, err));
+                IRON_TRY(try_swap(run, g, d->by[i], -d->by[k], e, err));
         }
-    /* one block is too short for a seed: its distance follows from the other's */
-    for (uint64_t slack = 0; slack <= SLACK_MAX / 4; slack++) {
-        for (size_t k = 0; k < d->ahead_count && e->kind == IRON_DIFF_CHANGED; k++)
-            if (d->ahead[k] < gap)
-                IRON_TRY(
-                    try_move(run, g, (exchange){d->ahead[k], gap + slack - d->ahead[k]}, e, err));
-        for (size_t k = 0; k < d->behind_count && e->kind == IRON_DIFF_CHANGED; k++)
-            if (d->behind[k] < gap)
-                IRON_TRY(
-                    try_move(run, g, (exchange){gap + slack - d->behind[k], d->behind[k]}, e, err));
-    }
+    /* one block is too short for a seed: its distance follows from the other's; first those ahead,
+     * then those behind */
+    for (uint64_t slack = 0; slack <= SLACK_MAX / 4; slack++)
+        for (size_t k = 0; k < 2 * d->count && e->kind == IRON_DIFF_CHANGED; k++) {
+            bool wants_ahead = k < d->count;
+            uint64_t by = d->by[k % d->count], far = is_ahead(by) ? by : -by;
+
+            if (is_ahead(by) == wants_ahead && far < gap)
+                IRON_TRY(try_move(run, g, wants_ahead ? far : gap + slack - far,
+                                  wants_ahead ? gap + slack - far : far, e, err));
+        }
     return IRON_OK;
-}
-
-/* Searches the first's gap for the beginning and the end of the second's, `length` tokens each. */
-static iron_status find_exchange_by(diff_run *run, const text_gap *g, size_t length, edit *e,
-                                    bool *has_begin, iron_error *err) {
-    const uint64_t starts[2] = {g->first, g->end[1] - length};
-    seed_scan scan = {
-        .text = &run->text[0], .first = g->first, .end = g->end[0], .needle_count = 2};
-    seeds needles[2] = {{0}};
-    distances d;
-    iron_status status = IRON_OK;
-
-    for (int k = 0; k < 2 && status == IRON_OK; k++)
-        status = load_needle(&needles[k], &run->text[1], starts[k], length, err);
-    scan.needles = needles;
-    if (status == IRON_OK)
-        status = scan_text(run, &scan, err);
-    for (int k = 0; k < 2; k++)
-        free_seeds(&needles[k]);
-    IRON_TRY(status);
-    list_distances(&scan, starts, &d);
-    *has_begin = *has_begin || d.has_begin;
-    return try_distances(run, g, &d, e, err);
 }
 
 static const size_t needle_lengths[] = {NEEDLE_MAX, 4096 + SEED_TOKENS - 1, 256, 64};
 
 #define NEEDLE_COUNT (sizeof needle_lengths / sizeof needle_lengths[0])
 
-/* Long blocks first, since finding them costs next to nothing. *has_begin: the first's gap has what
- * the second's begins with, in another place. */
+/* Searches the first's gap for the beginning and the end of the second's, with long needles first,
+ * since finding them costs next to nothing. *has_begin: the first's gap has what the second's
+ * begins with, in another place. */
 static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, bool *has_begin,
                                  iron_error *err) {
-    *has_begin = false;
-    for (size_t k = 0; k < NEEDLE_COUNT; k++) {
-        size_t length = needle_lengths[k];
-        bool is_costly = length < 256 && g->end[0] - g->first > AHEAD_MAX;
+    uint64_t gap = g->end[0] - g->first;
 
-        if (e->kind == IRON_DIFF_CHANGED && length <= g->end[0] - g->first && !is_costly)
-            IRON_TRY(find_exchange_by(run, g, length, e, has_begin, err));
+    for (size_t k = 0; k < NEEDLE_COUNT && e->kind == IRON_DIFF_CHANGED; k++) {
+        size_t length = needle_lengths[k];
+        const uint64_t starts[2] = {g->first, g->end[1] - length};
+        seeds needles[2] = {{0}};
+        seed_scan scan = {.text = &run->text[0],
+                          .first = g->first,
+                          .end = g->end[0],
+                          .needles = needles,
+                          .needle_count = 2};
+        iron_status status = IRON_OK;
+        distances d;
+
+        if (length > gap || (length < 256 && gap > AHEAD_MAX)) /* the latter is costly */
+            continue;
+        for (int i = 0; i < 2 && status == IRON_OK; i++)
+            status = load_needle(&needles[i], &run->text[1], starts[i], length, err);
+        if (status == IRON_OK)
+            status = scan_text(run, &scan, err);
+        for (int i = 0; i < 2; i++)
+            free_seeds(&needles[i]);
+        IRON_TRY(status);
+        d = list_distances(&scan, starts);
+        *has_begin = *has_begin || d.has_begin;
+        IRON_TRY(try_distances(run, g, &d, e, err));
     }
     return IRON_OK;
 }
@@ -1279,10 +1236,6 @@ static iron_status find_exchange(diff_run *run, const text_gap *g, edit *e, bool
  * tokens. */
 
 #define BLOCKS_MAX 1024u
-
-typedef struct block {
-    uint64_t at[2], length;
-} block;
 
 /* The longest block of the first's gap that begins at a place of the second's, found by a needle of
  * this length. */
@@ -1330,13 +1283,14 @@ static iron_status trim_blocks(diff_run *run, block *blocks, size_t count, iron_
     return IRON_OK;
 }
 
-static iron_status find_blocks(diff_run *run, const text_gap *g, block *blocks, size_t *count,
-                               iron_error *err) {
-    uint64_t gap = g->end[0] - g->first, left = 16 * AHEAD_MAX + gap / 2;
+static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
+    uint64_t gap = g->end[0] - g->first, left = 16 * AHEAD_MAX + gap / 2, end = g->first, source;
+    block blocks[BLOCKS_MAX];
+    size_t count = 0;
 
-    *count = 0;
-    for (uint64_t at = g->first; at < g->end[1];) {
-        block *b = &blocks[*count];
+    for (uint64_t at = g->first; at < g->end[1] && count < BLOCKS_MAX;
+         at += blocks[count++].length) {
+        block *b = &blocks[count];
 
         *b = (block){.at = {0, at}};
         for (size_t k = 0; k < NEEDLE_COUNT && b->length == 0; k++) {
@@ -1347,19 +1301,9 @@ static iron_status find_blocks(diff_run *run, const text_gap *g, block *blocks, 
             left -= cost;
             IRON_TRY(find_block(run, g, needle_lengths[k], b, err));
         }
-        if (b->length == 0 || ++*count == BLOCKS_MAX)
-            return IRON_OK; /* not all of it */
-        at += b->length;
+        if (b->length == 0)
+            break; /* not all of it */
     }
-    return IRON_OK;
-}
-
-static iron_status find_order(diff_run *run, const text_gap *g, edit *e, iron_error *err) {
-    block blocks[BLOCKS_MAX];
-    uint64_t end = g->first, source;
-    size_t count;
-
-    IRON_TRY(find_blocks(run, g, blocks, &count, err));
     if (count == 0)
         return IRON_OK;
     source = blocks[0].at[0];
@@ -1517,54 +1461,41 @@ static edit make_edit(const walk *w, const uint64_t count[2]) {
     return e;
 }
 
-/* Changes in place that are close together are one. */
-static void add_edit(edit_list *list, const edit *e) {
-    edit *last = list->count ? &list->edits[list->count - 1] : NULL;
-
-    if (last && last->kind == IRON_DIFF_CHANGED && e->kind == IRON_DIFF_CHANGED &&
-        last->count[0] == last->count[1] && e->count[0] == e->count[1] &&
-        e->at[1] - last->at[1] - last->count[1] < APART_MIN) {
-        last->count[0] = last->count[1] = last->length = e->at[1] + e->count[1] - last->at[1];
-        return;
-    }
-    list->edits[list->count++] = *e;
-}
-
-/* How many tokens agree from here on. What follows the gap is known to agree. */
-static iron_status agree_onward(const walk *w, uint64_t *same, iron_error *err) {
-    const uint64_t *at = w->at, *end = w->gap->end;
-    uint64_t left = w->run->text[0].tokens - at[0], to_end = at[0] < end[0] ? end[0] - at[0] : 0;
-
-    if (at[0] - at[1] != end[0] - end[1])
-        return agree_from(w->run, at[0], at[1], iron__min(left, w->run->text[1].tokens - at[1]),
-                          same, err);
-    IRON_TRY(agree_from(w->run, at[0], at[1], to_end, same, err));
-    if (*same == to_end)
-        *same = left;
-    return IRON_OK;
-}
-
 static iron_status walk_gap(walk *w, edit_list *list, iron_error *err) {
     const diff_text *text = w->run->text;
-    uint64_t budget = 8 * AHEAD_MAX + text[0].tokens / 4;
+    const uint64_t *end = w->gap->end, budget = 8 * AHEAD_MAX + text[0].tokens / 4;
 
     for (;;) {
-        uint64_t left[2] = {text[0].tokens - w->at[0], text[1].tokens - w->at[1]}, same;
+        uint64_t rest[2] = {text[0].tokens - w->at[0], text[1].tokens - w->at[1]};
+        uint64_t left, to_end, same;
         resync next;
-        edit e;
+        bool is_known;
+        edit e, *last;
 
         list->has_more = list->count == EDITS_MAX || w->searched > budget;
-        if (list->has_more || (left[0] == 0 && left[1] == 0))
+        if (list->has_more || (rest[0] == 0 && rest[1] == 0))
             return IRON_OK;
-        if (left[0] == 0 || left[1] == 0)
-            next = (resync){true, {left[0], left[1]}};
+        if (rest[0] == 0 || rest[1] == 0)
+            next = (resync){true, {rest[0], rest[1]}};
         else
             IRON_TRY(find_resync(w, &next, err));
         e = make_edit(w, next.skip);
-        add_edit(list, &e);
+        last = list->count ? &list->edits[list->count - 1] : NULL;
+        /* changes in place that are close together are one */
+        if (last && last->kind == IRON_DIFF_CHANGED && e.kind == IRON_DIFF_CHANGED &&
+            last->count[0] == last->count[1] && e.count[0] == e.count[1] &&
+            e.at[1] - last->at[1] - last->count[1] < APART_MIN)
+            last->count[0] = last->count[1] = last->length = e.at[1] + e.count[1] - last->at[1];
+        else
+            list->edits[list->count++] = e;
         for (int side = 0; side < 2; side++)
             w->at[side] += next.skip[side];
-        IRON_TRY(agree_onward(w, &same, err));
+        left = iron__min(text[0].tokens - w->at[0], text[1].tokens - w->at[1]);
+        to_end = w->at[0] < end[0] ? end[0] - w->at[0] : 0;
+        is_known = w->at[0] - w->at[1] == end[0] - end[1]; /* what follows the gap agrees */
+        IRON_TRY(agree_from(w->run, w->at[0], w->at[1], is_known ? to_end : left, &same, err));
+        if (is_known && same == to_end)
+            same = text[0].tokens - w->at[0];
         w->at[0] += same;
         w->at[1] += same;
     }
@@ -1605,20 +1536,6 @@ static iron_status join_with_first(diff_run *run, edit_list *list, iron_error *e
     return IRON_OK;
 }
 
-static iron_status find_edits(diff_run *run, const text_gap *g, edit_list *list, iron_error *err) {
-    walk w = {.run = run, .gap = g, .at = {g->first, g->first}};
-    iron_status status;
-
-    w.ahead =
-        iron__allocate(iron__allocator_default(), (size_t)iron__min(AHEAD_MAX, run->text[1].tokens),
-                       sizeof *w.ahead, "tokens to search", err);
-    status = w.ahead ? walk_gap(&w, list, err) : IRON_E_NOMEM;
-    iron__release(iron__allocator_default(), w.ahead);
-    if (status == IRON_OK)
-        status = join_with_first(run, list, err);
-    return status;
-}
-
 /* From the first difference to the last. */
 static iron_status find_gap(diff_run *run, text_gap *g, iron_error *err) {
     const iron_diff_report *r = &run->diff->report;
@@ -1633,22 +1550,30 @@ static iron_status find_gap(diff_run *run, text_gap *g, iron_error *err) {
 
 /* Fills the list with at least one edit. */
 static iron_status list_edits(diff_run *run, const text_gap *g, edit_list *list, iron_error *err) {
-    walk begin = {.run = run, .gap = g, .at = {g->first, g->first}};
+    walk w = {.run = run, .gap = g, .at = {g->first, g->first}};
     uint64_t count[2] = {g->end[0] - g->first, g->end[1] - g->first};
-    edit one = make_edit(&begin, count);
+    edit one = make_edit(&w, count), *first = &list->edits[0];
     bool has_begin = false;
+    iron_status status;
 
     if (count[0] == count[1])
         IRON_TRY(find_exchange(run, g, &one, &has_begin, err));
     if (has_begin && one.kind == IRON_DIFF_CHANGED)
         IRON_TRY(find_order(run, g, &one, err));
-    if (one.kind == IRON_DIFF_CHANGED)
-        IRON_TRY(find_edits(run, g, list, err));
-    else
+    if (one.kind == IRON_DIFF_CHANGED) {
+        IRON_TRY(IRON_ALLOCATE(&w.ahead, iron__allocator_default(),
+                               (size_t)iron__min(AHEAD_MAX, run->text[1].tokens),
+                               "tokens to search", err));
+        status = walk_gap(&w, list, err);
+        iron__release(iron__allocator_default(), w.ahead);
+        IRON_TRY(status);
+        IRON_TRY(join_with_first(run, list, err));
+    } else {
         list->edits[list->count++] = one;
-    if (list->edits[0].kind == IRON_DIFF_INSERTED || list->edits[0].kind == IRON_DIFF_EXTENDED ||
-        list->edits[0].kind == IRON_DIFF_CHANGED)
-        IRON_TRY(find_source(run, &list->edits[0], err));
+    }
+    if (first->kind == IRON_DIFF_INSERTED || first->kind == IRON_DIFF_EXTENDED ||
+        first->kind == IRON_DIFF_CHANGED)
+        IRON_TRY(find_source(run, first, err));
     return IRON_OK;
 }
 
@@ -1663,24 +1588,6 @@ static bool are_in_place(const edit_list *list) {
             return false;
     }
     return true;
-}
-
-/* Which chunks differ: those of the gap are compared in place, if nothing has moved. Otherwise all
- * of them count as different, and so does what follows if the lengths differ. */
-static iron_status compare_gap(diff_run *run, const text_gap *g, const edit_list *list,
-                               iron_error *err) {
-    const iron_diff_report *r = &run->diff->report;
-    diff_bits *bits = &run->diff->bits;
-    uint64_t common = iron__min(g->end[0], g->end[1]), first;
-    text_pair pair = both_texts(run, g->first, g->first, common - g->first);
-
-    if (run->manifest[0] && run->manifest[1]) /* words have told it */
-        return IRON_OK;
-    pair.bits = bits;
-    if (g->end[0] != g->end[1] || !are_in_place(list))
-        bits_set_tokens(bits, are_in_place(list) ? common : g->first,
-                        g->end[0] == g->end[1] ? common : longer_tokens(r));
-    return are_in_place(list) ? compare_texts(run, &pair, &first, err) : IRON_OK;
 }
 
 /* A shift read off the marks of two manifests.
@@ -1707,16 +1614,10 @@ typedef struct placed_mark {
     uint64_t mark, position;
 } placed_mark;
 
-typedef struct pair {
+/* A mark's positions in both. */
+typedef struct mark_pair {
     uint64_t at[2];
-} pair;
-
-typedef struct pairing {
-    placed_mark *marks[2];
-    size_t count[2];
-    pair *pairs;
-    size_t pair_count;
-} pairing;
+} mark_pair;
 
 /* The manifest's marks from a chunk on that occur once, sorted. */
 static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mark **marks,
@@ -1740,41 +1641,26 @@ static iron_status list_marks(const iron_manifest *m, uint64_t chunk, placed_mar
     return IRON_OK;
 }
 
-static iron_status pair_up(pairing *p, iron_error *err) {
-    size_t i = 0, j = 0;
-
-    IRON_TRY(IRON_NEW(&p->pairs, p->count[0], "marks of chunks", err));
-    while (i < p->count[0] && j < p->count[1]) {
-        placed_mark x = p->marks[0][i], y = p->marks[1][j];
-
-        if (x.mark == y.mark)
-            p->pairs[p->pair_count++] = (pair){{x.position, y.position}};
-        i += x.mark <= y.mark;
-        j += y.mark <= x.mark;
-    }
-    qsort(p->pairs, p->pair_count, sizeof *p->pairs, iron__by_first_number);
-    return IRON_OK;
-}
-
 /* Differences modulo 2^64 compare as well as signed ones. */
-static uint64_t moved_by(const pair *p) { return p->at[1] - p->at[0]; }
+static uint64_t moved_by(const mark_pair *p) { return p->at[1] - p->at[0]; }
 
 /* `apart`: up to there nothing has moved. */
-static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_shift *shift) {
+static void vote(const mark_pair *pairs, size_t count, uint64_t length_says, uint64_t apart,
+                 marks_shift *shift) {
     uint64_t moved = 0;
 
-    for (size_t k = 0; k < p->pair_count; k++) {
-        uint64_t says = moved_by(&p->pairs[k]);
+    for (size_t k = 0; k < count; k++) {
+        uint64_t says = moved_by(&pairs[k]);
         size_t votes = 0, seen = 0;
 
         if (!shift->is_found && says == 0)
-            apart = p->pairs[k].at[0];
+            apart = pairs[k].at[0];
         if (shift->is_found && says == moved)
             shift->votes++;
         if (says == moved)
             continue;
-        for (; seen < NEXT_PAIRS && k + seen < p->pair_count; seen++)
-            votes += moved_by(&p->pairs[k + seen]) == says;
+        for (; seen < NEXT_PAIRS && k + seen < count; seen++)
+            votes += moved_by(&pairs[k + seen]) == says;
         if (2 * votes < seen || (votes < 2 && says != length_says))
             continue; /* the next pairs do not confirm it */
         if (shift->is_found) {
@@ -1783,8 +1669,8 @@ static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_s
             shift->is_found = true;
             shift->votes = 1;
             shift->apart = apart;
-            shift->at[0] = p->pairs[k].at[0];
-            shift->at[1] = p->pairs[k].at[1];
+            shift->at[0] = pairs[k].at[0];
+            shift->at[1] = pairs[k].at[1];
             moved = says;
         }
     }
@@ -1793,36 +1679,37 @@ static void vote(const pairing *p, uint64_t length_says, uint64_t apart, marks_s
 /* Searches chunks from `chunk` on. */
 static iron_status find_marks_shift(const iron_manifest *a, const iron_manifest *b, uint64_t chunk,
                                     marks_shift *shift, iron_error *err) {
-    pairing p = {0};
+    placed_mark *marks[2] = {NULL, NULL};
+    mark_pair *pairs = NULL;
+    size_t count[2], pair_count = 0;
     uint64_t at;
-    iron_status status = list_marks(a, chunk, &p.marks[0], &p.count[0], err);
+    iron_status status = list_marks(a, chunk, &marks[0], &count[0], err);
 
     *shift = (marks_shift){0};
     if (status == IRON_OK)
-        status = list_marks(b, chunk, &p.marks[1], &p.count[1], err);
+        status = list_marks(b, chunk, &marks[1], &count[1], err);
     if (status == IRON_OK)
-        status = pair_up(&p, err);
-    if (status == IRON_OK)
-        vote(&p, b->tokens - a->tokens, chunk * a->chunk_tokens, shift);
+        status = IRON_NEW(&pairs, count[0], "marks of chunks", err);
+    if (status == IRON_OK) {
+        for (size_t i = 0, j = 0; i < count[0] && j < count[1];) {
+            placed_mark x = marks[0][i], y = marks[1][j];
+
+            if (x.mark == y.mark)
+                pairs[pair_count++] = (mark_pair){{x.position, y.position}};
+            i += x.mark <= y.mark;
+            j += y.mark <= x.mark;
+        }
+        qsort(pairs, pair_count, sizeof *pairs, iron__by_first_number);
+        vote(pairs, pair_count, b->tokens - a->tokens, chunk * a->chunk_tokens, shift);
+    }
     /* chunks between where they part and the first vote, not counting what was inserted */
     at = iron__min(shift->at[0], shift->at[1]);
     if (at > shift->apart && shift->votes < (at - shift->apart) / a->chunk_tokens)
         shift->is_found = false;
-    free(p.marks[0]);
-    free(p.marks[1]);
-    free(p.pairs);
+    free(marks[0]);
+    free(marks[1]);
+    free(pairs);
     return status;
-}
-
-/* Could the beginning of b's chunk be all of a's same chunk, which is shorter? */
-static bool can_be_continued(const iron_manifest *a, const iron_manifest *b, uint64_t chunk) {
-    const iron__chunk *x = &a->chunks[chunk], *y = &b->chunks[chunk];
-    uint64_t tokens = iron__manifest_chunk_tokens(a, (size_t)chunk);
-
-    if (y->mark == x->mark)
-        return x->mark == IRON_MARK_NONE || y->mark_at == x->mark_at;
-    /* b's smallest window is not in a: then it reaches past a's end */
-    return y->mark < x->mark && y->mark_at + IRON_MARK_TOKENS > tokens;
 }
 
 /* Chunks of two manifests compared as multisets, whatever their order. Both are sorted by their
@@ -1859,80 +1746,55 @@ static placed_chunk *sorted_chunks(const iron_manifest *m) {
     return chunks;
 }
 
-/* Equal chunks: so many of each manifest. */
-typedef struct group {
-    const placed_chunk *chunks[2];
-    size_t count[2];
-} group;
-
 static bool is_in_place(const iron_manifest *a, const iron_manifest *b, uint64_t k) {
     return k < a->chunk_count && k < b->chunk_count && chunks_equal(a, k, b, k);
-}
-
-/* For a group that both have: which of the first's have left their place, and where to? */
-static void find_moved_chunks(const group *g, const iron_manifest *a, const iron_manifest *b,
-                              chunk_moves *moves) {
-    uint64_t left = UINT64_MAX, arrived = UINT64_MAX, first = UINT64_MAX;
-
-    for (size_t k = 0; k < g->count[0]; k++) {
-        uint64_t at = g->chunks[0][k].index;
-
-        first = iron__min(first, at);
-        if (is_in_place(a, b, at))
-            continue;
-        moves->elsewhere++;
-        left = iron__min(left, at);
-    }
-    for (size_t k = 0; k < g->count[1]; k++)
-        if (!is_in_place(a, b, g->chunks[1][k].index))
-            arrived = iron__min(arrived, g->chunks[1][k].index);
-    if (left == UINT64_MAX) /* all are still in place: a copy */
-        left = first;
-    if (arrived != UINT64_MAX && left < moves->from) {
-        moves->from = left;
-        moves->to = arrived;
-    }
-}
-
-static void compare_sorted(const iron_manifest *a, const iron_manifest *b,
-                           const placed_chunk *sorted[2], chunk_moves *moves) {
-    size_t left[2] = {a->chunk_count, b->chunk_count};
-    const placed_chunk *next[2] = {sorted[0], sorted[1]};
-
-    while (left[0] > 0 || left[1] > 0) {
-        bool takes_a = left[1] == 0 || (left[0] > 0 && by_words(next[0], next[1]) <= 0);
-        const placed_chunk *like = takes_a ? next[0] : next[1];
-        group g = {.chunks = {next[0], next[1]}};
-
-        for (int side = 0; side < 2; side++)
-            for (; left[side] > 0 && by_words(next[side], like) == 0; left[side]--) {
-                next[side]++;
-                g.count[side]++;
-            }
-        if (g.count[0] > g.count[1])
-            moves->missing += g.count[0] - g.count[1];
-        else
-            moves->excess += g.count[1] - g.count[0];
-        if (g.count[0] == 0)
-            moves->foreign += g.count[1];
-        else if (g.count[1] > 0)
-            find_moved_chunks(&g, a, b, moves);
-    }
 }
 
 /* Both manifests must have chunks of one size. */
 static iron_status find_moves(const iron_manifest *a, const iron_manifest *b, chunk_moves *moves,
                               iron_error *err) {
-    placed_chunk *first = sorted_chunks(a), *second = sorted_chunks(b);
-    iron_status status = IRON_OK;
+    placed_chunk *sorted[2] = {sorted_chunks(a), sorted_chunks(b)};
+    const placed_chunk *next[2] = {sorted[0], sorted[1]};
+    size_t left[2] = {a->chunk_count, b->chunk_count};
+    iron_status status =
+        sorted[0] && sorted[1] ? IRON_OK : iron__no_memory(err, "a list of chunks");
 
     *moves = (chunk_moves){.from = UINT64_MAX, .to = UINT64_MAX};
-    if (first && second)
-        compare_sorted(a, b, (const placed_chunk *[2]){first, second}, moves);
-    else
-        status = iron__no_memory(err, "a list of chunks");
-    free(first);
-    free(second);
+    while (status == IRON_OK && (left[0] > 0 || left[1] > 0)) {
+        bool takes_a = left[1] == 0 || (left[0] > 0 && by_words(next[0], next[1]) <= 0);
+        const placed_chunk *like = takes_a ? next[0] : next[1];
+        uint64_t count[2] = {0, 0}, first[2] = {UINT64_MAX, UINT64_MAX}; /* of equal chunks */
+        uint64_t gone[2] = {UINT64_MAX, UINT64_MAX}, elsewhere = 0;      /* those not in place */
+
+        for (int side = 0; side < 2; side++)
+            for (; left[side] > 0 && by_words(next[side], like) == 0; left[side]--) {
+                uint64_t at = next[side]++->index;
+
+                count[side]++;
+                first[side] = iron__min(first[side], at);
+                if (is_in_place(a, b, at))
+                    continue;
+                gone[side] = iron__min(gone[side], at);
+                elsewhere += side == 0;
+            }
+        if (count[0] > count[1])
+            moves->missing += count[0] - count[1];
+        else
+            moves->excess += count[1] - count[0];
+        if (count[0] == 0)
+            moves->foreign += count[1];
+        if (count[0] == 0 || count[1] == 0)
+            continue;
+        moves->elsewhere += elsewhere;
+        if (gone[0] == UINT64_MAX) /* all are still in place: a copy */
+            gone[0] = first[0];
+        if (gone[1] != UINT64_MAX && gone[0] < moves->from) {
+            moves->from = gone[0];
+            moves->to = gone[1];
+        }
+    }
+    free(sorted[0]);
+    free(sorted[1]);
     return status;
 }
 
@@ -2161,66 +2023,60 @@ static void report_changed(diff_run *run, const chunk_moves *moves) {
 /* Is the shorter one the beginning of the longer, as far as words can tell? Its last chunk is
  * shorter than the other's: it can be compared where the other's tokens are available. Otherwise
  * chunks before it that agree suggest it, or a mark that both have. */
-static iron_status check_last_chunk(diff_run *run, bool *is_beginning, bool *is_verified,
-                                    iron_error *err) {
-    const iron_diff_report *r = &run->diff->report;
-    int shorter = r->tokens[0] < r->tokens[1] ? 0 : 1;
-    const iron_manifest *a = run->manifest[shorter], *b = run->manifest[!shorter];
-    uint64_t chunk = r->first / run->diff->bits.chunk_tokens;
-    iron__seal_words words;
-
-    if (!run->text[!shorter].at) {
-        bool has_mark = a->chunks[chunk].mark != IRON_MARK_NONE &&
-                        a->chunks[chunk].mark == b->chunks[chunk].mark;
-
-        *is_verified = !can_be_continued(a, b, chunk);
-        *is_beginning = !*is_verified && (chunk > 0 || has_mark);
-        return IRON_OK;
-    }
-    IRON_TRY(words_at(&run->text[!shorter], r->first, a->tokens - r->first, &words, err));
-    *is_verified = *is_beginning = chunk_has_words(&a->chunks[chunk], &words);
-    return IRON_OK;
-}
-
 static iron_status find_beginning(diff_run *run, bool *is_beginning, bool *is_verified,
                                   iron_error *err) {
     iron_diff_report *r = &run->diff->report;
-    uint64_t common = common_tokens(r);
-    int longer = r->tokens[0] < r->tokens[1];
+    uint64_t common = common_tokens(r), chunk = r->first / run->diff->bits.chunk_tokens;
+    int shorter = r->tokens[0] < r->tokens[1] ? 0 : 1;
+    const iron_manifest *a = run->manifest[shorter], *b = run->manifest[!shorter];
+    const diff_text *text = &run->text[!shorter];
+    iron__seal_words words;
 
     *is_verified = true;
     *is_beginning = r->tokens[0] != r->tokens[1] && r->first == common;
     if (*is_beginning || r->first >= common || r->first_end <= common)
         return IRON_OK;
-    IRON_TRY(check_last_chunk(run, is_beginning, is_verified, err));
-    if (!*is_beginning || !*is_verified)
+    if (!text->at) {
+        const iron__chunk *x = &a->chunks[chunk], *y = &b->chunks[chunk];
+        uint64_t tokens = iron__manifest_chunk_tokens(a, (size_t)chunk);
+        bool has_mark = x->mark != IRON_MARK_NONE && x->mark == y->mark;
+
+        /* could the beginning of b's chunk be all of a's? If b's smallest window is not in a, then
+         * it reaches past a's end */
+        *is_verified = y->mark == x->mark
+                           ? has_mark && y->mark_at != x->mark_at
+                           : y->mark > x->mark || y->mark_at + IRON_MARK_TOKENS <= tokens;
+        *is_beginning = !*is_verified && (chunk > 0 || has_mark);
+        return IRON_OK;
+    }
+    IRON_TRY(words_at(text, r->first, a->tokens - r->first, &words, err));
+    *is_verified = *is_beginning = chunk_has_words(&a->chunks[chunk], &words);
+    if (!*is_beginning)
         return IRON_OK;
     r->first = common; /* now known exactly */
     r->first_end = common + 1;
-    r->has_value[longer] = 1;
-    return text_read(&run->text[longer], common, &r->value[longer], 1, err);
+    r->has_value[!shorter] = 1;
+    return text_read(text, common, &r->value[!shorter], 1, err);
 }
 
-/* Did two adjacent runs of chunks change places, first ... middle-1 and middle ... end-1? */
-static bool is_exchange(const diff_run *run, uint64_t first, uint64_t middle, uint64_t end) {
-    const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
-    uint64_t k = first,
-             turn = first + (end - middle); /* in the second, the first run begins here */
-
-    while (k < end && chunks_equal(a, k < turn ? k + (middle - first) : k - (end - middle), b, k))
-        k++;
-    return k == end;
-}
-
-/* One run of chunks that moved. */
+/* One run of chunks that moved: did two adjacent runs of chunks change places, first ... middle-1
+ * and middle ... end-1? In the second, the first run begins at `turn`. */
 static bool report_moved(diff_run *run) {
+    const iron_manifest *a = run->manifest[0], *b = run->manifest[1];
     const iron_diff_report *r = &run->diff->report;
-    uint64_t first = r->first / r->chunk_tokens, end = differing_end(run);
-    uint64_t middle = first + 1, ahead, behind;
+    uint64_t first = r->first / r->chunk_tokens, end = differing_end(run), middle = first;
+    uint64_t ahead, behind;
+    bool is_exchange = false;
 
-    while (middle < end && !is_exchange(run, first, middle, end))
-        middle++;
-    if (middle >= end || end * r->chunk_tokens > r->tokens[0])
+    while (!is_exchange && ++middle < end) {
+        uint64_t turn = first + (end - middle), k = first;
+
+        while (k < end &&
+               chunks_equal(a, k < turn ? k + (middle - first) : k - (end - middle), b, k))
+            k++;
+        is_exchange = k == end;
+    }
+    if (!is_exchange || end * r->chunk_tokens > r->tokens[0])
         return false;
     ahead = (middle - first) * r->chunk_tokens;
     behind = (end - middle) * r->chunk_tokens;
@@ -2330,7 +2186,21 @@ static iron_status explain(diff_run *run, iron_error *err) {
                 IRON_TRY(compare_texts(run, &alone, &first, err));
         }
         IRON_TRY(list_edits(run, &gap, &list, err));
-        IRON_TRY(compare_gap(run, &gap, &list, err));
+        /* which chunks differ, unless words have told it: those of the gap are compared in place
+         * if nothing has moved; otherwise all of them count as different, and so does what follows
+         * if the lengths differ */
+        if (!(run->manifest[0] && run->manifest[1])) {
+            uint64_t common = iron__min(gap.end[0], gap.end[1]);
+            text_pair pair = both_texts(run, gap.first, gap.first, common - gap.first);
+            bool is_even = gap.end[0] == gap.end[1], is_there = are_in_place(&list);
+
+            pair.bits = &run->diff->bits;
+            if (!is_even || !is_there)
+                bits_set_tokens(pair.bits, is_there ? common : gap.first,
+                                is_even ? common : longer_tokens(r));
+            if (is_there)
+                IRON_TRY(compare_texts(run, &pair, &common, err));
+        }
         report_edits(run, &list);
         return IRON_OK;
     }
@@ -2379,46 +2249,9 @@ static bool has_bag(const diff_run *run, int side, iron_bag_cut cut) {
             own.kind != IRON_BAG_CUT_NONE);
 }
 
-static iron_status find_bag(const diff_run *run, int side, iron_bag_cut cut,
-                            iron_bag_result *result, iron_error *err) {
-    const iron_manifest *m = manifest_of(run, side);
-    iron_bag_options o;
-
-    *result = (iron_bag_result){.struct_size = sizeof *result};
-    if (m && m->bag_cut.kind != IRON_BAG_CUT_NONE && is_same_cut(m->bag_cut, cut))
-        return iron_manifest_bag(m, result, err);
-    iron_bag_options_init(&o);
-    o.threads = iron__thread_pool_threads(run->pool);
-    o.cut = iron__cut_is_own(cut.kind) ? (iron_bag_cut){IRON_BAG_CUT_FORMAT, 0} : cut;
-    o.progress = run->progress;
-    o.context = run->context;
-    return iron_bag_source(run->source[side], &o, result, err);
-}
-
-static iron_status report_shuffled(diff_run *run, const iron_bag_result *bag, iron_error *err) {
+static iron_status explain_by_bags(diff_run *run, iron_error *err) {
     iron_diff_report *r = &run->diff->report;
     uint64_t end = r->range_count ? run->diff->ranges[r->range_count - 1].end : r->tokens[0];
-    text_gap gap;
-
-    if (has_texts(run) && r->first_end == r->first + 1) {
-        IRON_TRY(find_gap(run, &gap, err));
-        end = gap.end[1];
-    }
-    set_edit(run, r->first, end - r->first, IRON_COUNT_UNKNOWN);
-    r->edits = 1;
-    r->has_more_edits = false;
-    r->bag_cut = bag->cut;
-    r->text[0] = '\0';
-    say(run,
-        "both have the same %" PRIu64 " samples (%s) in another order, from position %" PRIu64
-        " to %" PRIu64,
-        bag->bag.samples, bag->cut_text, r->first, end - 1);
-    finish(run, IRON_DIFF_SHUFFLED, true);
-    return IRON_OK;
-}
-
-static iron_status explain_by_bags(diff_run *run, iron_error *err) {
-    const iron_diff_report *r = &run->diff->report;
     /* an edit that is named exactly stays named; a range that merely contains all differences is
      * not such an edit */
     bool is_exact = r->edits == 1 && !r->has_more_edits && r->kind != IRON_DIFF_CHANGED &&
@@ -2444,12 +2277,42 @@ static iron_status explain_by_bags(diff_run *run, iron_error *err) {
         cut = has_bag(run, 0, own) && has_bag(run, 1, own) ? own : none;
     if (cut.kind == IRON_BAG_CUT_NONE)
         return IRON_OK;
-    for (int side = 0; side < 2; side++)
-        IRON_TRY(find_bag(run, side, cut, &bags[side], err));
+    for (int side = 0; side < 2; side++) {
+        const iron_manifest *m = manifest_of(run, side);
+        iron_bag_options o;
+
+        bags[side] = (iron_bag_result){.struct_size = sizeof bags[side]};
+        if (m && m->bag_cut.kind != IRON_BAG_CUT_NONE && is_same_cut(m->bag_cut, cut)) {
+            IRON_TRY(iron_manifest_bag(m, &bags[side], err));
+            continue;
+        }
+        iron_bag_options_init(&o);
+        o.threads = iron__thread_pool_threads(run->pool);
+        o.cut = iron__cut_is_own(cut.kind) ? own : cut;
+        o.progress = run->progress;
+        o.context = run->context;
+        IRON_TRY(iron_bag_source(run->source[side], &o, &bags[side], err));
+    }
     if (bags[0].bag.hi != bags[1].bag.hi || bags[0].bag.lo != bags[1].bag.lo ||
         bags[0].bag.samples != bags[1].bag.samples)
         return IRON_OK;
-    return report_shuffled(run, &bags[0], err);
+    if (has_texts(run) && r->first_end == r->first + 1) {
+        text_gap gap;
+
+        IRON_TRY(find_gap(run, &gap, err));
+        end = gap.end[1];
+    }
+    set_edit(run, r->first, end - r->first, IRON_COUNT_UNKNOWN);
+    r->edits = 1;
+    r->has_more_edits = false;
+    r->bag_cut = bags[0].cut;
+    r->text[0] = '\0';
+    say(run,
+        "both have the same %" PRIu64 " samples (%s) in another order, from position %" PRIu64
+        " to %" PRIu64,
+        bags[0].bag.samples, bags[0].cut_text, r->first, end - 1);
+    finish(run, IRON_DIFF_SHUFFLED, true);
+    return IRON_OK;
 }
 
 /* The comparison. */
@@ -2482,50 +2345,42 @@ static iron_status find_ranges(iron_diff *d, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status run_comparison(diff_run *run, const iron_diff_options *o, iron_error *err) {
-    uint32_t threads = o && o->threads ? o->threads : iron__cpu_threads();
-    iron_status status;
-
-    if (o) {
-        run->progress = o->progress;
-        run->context = o->context;
-        run->bag_cut = o->bag;
-    }
-    IRON_TRY(iron__thread_pool_create(threads, iron__allocator_default(), &run->pool, err));
-    status = open_sides(run, o ? o->chunk_tokens : 0, err);
-    if (status == IRON_OK)
-        status = compare(run, err);
-    if (status == IRON_OK)
-        status = find_ranges(run->diff, err);
-    if (status == IRON_OK)
-        status = explain(run, err);
-    if (status == IRON_OK && has_texts(run)) /* edits have told which chunks differ */
-        status = find_ranges(run->diff, err);
-    if (status == IRON_OK)
-        status = explain_by_bags(run, err);
-    for (int side = 0; side < 2; side++) {
-        close_text(&run->text[side]);
-        iron_manifest_destroy(run->made[side]);
-    }
-    iron__thread_pool_destroy(run->pool);
-    return status;
+static iron_status run_comparison(diff_run *run, uint64_t chunk_tokens, iron_error *err) {
+    IRON_TRY(open_sides(run, chunk_tokens, err));
+    IRON_TRY(compare(run, err));
+    IRON_TRY(find_ranges(run->diff, err));
+    IRON_TRY(explain(run, err));
+    if (has_texts(run)) /* edits have told which chunks differ */
+        IRON_TRY(find_ranges(run->diff, err));
+    return explain_by_bags(run, err);
 }
 
 iron_status iron_diff_run(const iron_diff_side *a, const iron_diff_side *b,
                           const iron_diff_options *options, iron_diff **out, iron_error *err) {
+    static const iron_diff_options defaults = {.struct_size = sizeof defaults};
+    const iron_diff_options *o = options ? options : &defaults;
     diff_run run = {.side = {a, b}};
     iron_status status;
 
     *out = NULL;
-    if (options)
-        IRON_TRY(iron__struct_check(options, sizeof *options, "iron_diff_options", err));
-    IRON_FAIL_IF(options && options->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
-                 "threads is %" PRIu32 "; it must be at most %u", options->threads,
-                 IRON_THREADS_MAX);
-    IRON_TRY(iron__chunk_tokens_check(options ? options->chunk_tokens : 0, err));
+    IRON_TRY(iron__struct_check(o, sizeof *o, "iron_diff_options", err));
+    IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
+                 "threads is %" PRIu32 "; it must be at most %u", o->threads, IRON_THREADS_MAX);
+    IRON_TRY(iron__chunk_tokens_check(o->chunk_tokens, err));
     IRON_TRY(IRON_NEW(&run.diff, 1, "a comparison", err));
     run.diff->report.struct_size = sizeof run.diff->report;
-    status = run_comparison(&run, options, err);
+    run.progress = o->progress;
+    run.context = o->context;
+    run.bag_cut = o->bag;
+    status = iron__thread_pool_create(o->threads ? o->threads : iron__cpu_threads(),
+                                      iron__allocator_default(), &run.pool, err);
+    if (status == IRON_OK)
+        status = run_comparison(&run, o->chunk_tokens, err);
+    for (int side = 0; side < 2; side++) {
+        close_text(&run.text[side]);
+        iron_manifest_destroy(run.made[side]);
+    }
+    iron__thread_pool_destroy(run.pool);
     if (status == IRON_OK)
         *out = run.diff;
     else

@@ -13,6 +13,7 @@
  */
 #include "digest/digest_internal.h"
 
+#include "core/array.h"
 #include "core/cpu.h"
 #include "core/fail.h"
 #include "core/hash.h"
@@ -88,6 +89,15 @@ static sorted_array sorted_make(size_t entry_bytes, const iron_allocator *alloca
     return (sorted_array){.allocator = allocator, .entry_bytes = entry_bytes};
 }
 
+/* Copies all entries, in order; returns where they end. */
+static unsigned char *sorted_copy(const sorted_array *s, unsigned char *to) {
+    for (size_t k = 0; k < s->slot_count; k++) {
+        memcpy(to, s->slots[k].entries, s->slots[k].count * s->entry_bytes);
+        to += s->slots[k].count * s->entry_bytes;
+    }
+    return to;
+}
+
 static void *take_spare(sorted_array *s) {
     void *block = s->spare;
 
@@ -102,11 +112,16 @@ static void give_spare(sorted_array *s, void *block) {
     s->spare_count++;
 }
 
+/* Releases the spare blocks beyond this number. */
+static void sorted_trim(sorted_array *s, size_t blocks) {
+    while (s->spare_count > blocks)
+        iron__release(s->allocator, take_spare(s));
+}
+
 static void sorted_deinit(sorted_array *s) {
     for (size_t k = 0; k < s->slot_count; k++)
         iron__release(s->allocator, s->slots[k].entries);
-    while (s->spare_count > 0)
-        iron__release(s->allocator, take_spare(s));
+    sorted_trim(s, 0);
     iron__release(s->allocator, s->slots);
     *s = sorted_make(s->entry_bytes, s->allocator);
 }
@@ -136,12 +151,6 @@ static iron_status reserve_blocks(sorted_array *s, size_t blocks, iron_error *er
     return IRON_OK;
 }
 
-/* Releases the spare blocks beyond this number. */
-static void sorted_trim(sorted_array *s, size_t blocks) {
-    while (s->spare_count > blocks)
-        iron__release(s->allocator, take_spare(s));
-}
-
 /* Makes sure that so many insertions anywhere cannot fail: each splits at most one block. Blocks
  * that became free when gaps closed are released here and not earlier, so that what was reserved
  * stays reserved. */
@@ -169,30 +178,16 @@ static uint64_t key_of(const void *entry) {
 
 /* The last entry whose key is not above `key`, and its place; NULL if there is none. */
 static void *sorted_upto(const sorted_array *s, uint64_t key, sorted_place *place) {
-    size_t slot = 0, low = 0, high = s->slot_count;
+    size_t slot = s->slot_count - 1, index;
 
     if (s->slot_count == 0 || s->slots[0].key > key)
         return NULL;
-    if (s->slots[high - 1].key <= key) /* as for streams in order */
-        slot = high - 1;
-    while (high - slot > 1) {
-        size_t middle = slot + (high - slot) / 2;
-
-        if (s->slots[middle].key <= key)
-            slot = middle;
-        else
-            high = middle;
-    }
-    for (high = s->slots[slot].count; high - low > 1;) {
-        size_t middle = low + (high - low) / 2;
-
-        if (key_of(entry_at(s, slot, middle)) <= key)
-            low = middle;
-        else
-            high = middle;
-    }
-    *place = (sorted_place){slot, low};
-    return entry_at(s, slot, low);
+    if (s->slots[slot].key > key) /* not as for streams in order */
+        slot = iron__array_find(&s->slots[0].key, sizeof *s->slots, s->slot_count, key);
+    index = iron__array_find((const uint64_t *)(const void *)s->slots[slot].entries, s->entry_bytes,
+                             s->slots[slot].count, key);
+    *place = (sorted_place){slot, index};
+    return entry_at(s, slot, index);
 }
 
 static void add_slot(sorted_array *s, size_t at) {
@@ -317,13 +312,11 @@ static bool coverage_overlaps(const sorted_array *c, span piece, span *seen) {
 }
 
 /* Adds a piece that overlaps nothing; needs a reserved insertion. */
-static void coverage_add(sorted_array *c, const void *entry, iron__seal_words *words) {
-    const span *piece = entry;
+static void coverage_add(sorted_array *c, const span *piece) {
     neighbours n = around(c, piece->first);
     bool joins_left = n.left && n.left->end == piece->first;
     bool joins_right = n.right && n.right->first == piece->end;
 
-    (void)words;
     if (joins_left && joins_right) {
         n.left->end = n.right->end;
         sorted_remove(c, n.right_at);
@@ -379,12 +372,12 @@ typedef struct open_quad {
     uint64_t quad;
     uint32_t tokens[4]; /* 0 where none has come */
     uint32_t mask;      /* bit k: the token at 4 * quad + k has come; never 0, never all */
+    uint32_t zero;
 } open_quad;
 
 /* Adds tokens that were not there yet; needs a reserved insertion. A quad that becomes complete is
  * removed, and added to the words. */
-static void open_quads_add(sorted_array *open, const void *entry, iron__seal_words *words) {
-    const open_quad *part = entry;
+static void open_quads_add(sorted_array *open, const open_quad *part, iron__seal_words *words) {
     sorted_place place;
     open_quad *at = sorted_upto(open, part->quad, &place);
 
@@ -402,34 +395,33 @@ static void open_quads_add(sorted_array *open, const void *entry, iron__seal_wor
     sorted_remove(open, place);
 }
 
-/* coverage_add or open_quads_add. */
-typedef void (*entry_add)(sorted_array *to, const void *entry, iron__seal_words *words);
-
-/* Initialises *out with all of a and b, which have no token in common; quads that become complete
- * are added to the words. On failure *out holds nothing, and the words have not changed. */
+/* Initialises *out with all of a and b, which have no token in common: spans or, with words, open
+ * quads, of which those that become complete are added to the words. On failure *out holds nothing,
+ * and the words have not changed. */
 static iron_status join_arrays(const sorted_array *a, const sorted_array *b, sorted_array *out,
-                               entry_add add, iron__seal_words *words, iron_error *err) {
+                               iron__seal_words *words, iron_error *err) {
     sorted_place in_a, in_b;
     const void *x = sorted_first(a, &in_a), *y = sorted_first(b, &in_b);
     iron_status status;
 
     *out = sorted_make(a->entry_bytes, a->allocator);
     status = sorted_reserve_append(out, a->count + b->count, err);
-    if (status != IRON_OK) {
+    if (status != IRON_OK)
         sorted_deinit(out);
-        return status;
-    }
-    while (x || y) {
-        if (x && (!y || key_of(x) < key_of(y))) {
-            add(out, x, words);
+    while (status == IRON_OK && (x || y)) {
+        bool takes_x = x && (!y || key_of(x) < key_of(y));
+
+        if (words)
+            open_quads_add(out, takes_x ? x : y, words);
+        else
+            coverage_add(out, takes_x ? x : y);
+        if (takes_x)
             x = sorted_next(a, &in_a);
-        } else {
-            add(out, y, words);
+        else
             y = sorted_next(b, &in_b);
-        }
     }
     sorted_trim(out, 2);
-    return IRON_OK;
+    return status;
 }
 
 typedef struct quads_sum {
@@ -524,24 +516,26 @@ iron_status iron_digest_init(iron_digest *digest, const iron_digest_options *opt
     static const iron_digest_options defaults = {.struct_size = sizeof defaults};
     const iron_digest_options *o = options ? options : &defaults;
     const iron_allocator *allocator;
+    const char *backend;
     digest_data *d;
 
     digest->own = NULL;
     IRON_TRY(iron__struct_check(o, sizeof *o, "iron_digest_options", err));
+    backend = o->backend ? o->backend : "auto";
     IRON_FAIL_IF(o->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
                  "threads is %u; it must be at most %u", o->threads, IRON_THREADS_MAX);
     IRON_FAIL_IF(o->vocab > VOCAB_MAX, err, IRON_E_ARG,
                  "vocab is %" PRIu64 "; it must be 1 to 4294967296, or 0 for 50257", o->vocab);
-    IRON_FAIL_IF(o->backend && strcmp(o->backend, "auto") != 0 && strcmp(o->backend, "cuda") != 0 &&
-                     strcmp(o->backend, "opencl") != 0,
-                 err, IRON_E_ARG, "unknown backend '%.40s'; use auto, cuda or opencl", o->backend);
+    IRON_FAIL_IF(strcmp(backend, "auto") != 0 && strcmp(backend, "cuda") != 0 &&
+                     strcmp(backend, "opencl") != 0,
+                 err, IRON_E_ARG, "unknown backend '%.40s'; use auto, cuda or opencl", backend);
     allocator = o->allocator ? o->allocator : iron__allocator_default();
     IRON_TRY(IRON_ALLOCATE(&d, allocator, 1, "a digest", err));
     d->allocator = allocator;
     d->vocab = o->vocab ? o->vocab : VOCAB_DEFAULT;
     d->threads = o->threads ? o->threads : iron__cpu_threads();
     d->device = o->device;
-    snprintf(d->backend, sizeof d->backend, "%s", o->backend ? o->backend : "auto");
+    snprintf(d->backend, sizeof d->backend, "%s", backend);
     d->stats = iron__token_stats_neutral();
     d->seen = sorted_make(sizeof(span), allocator);
     d->open = sorted_make(sizeof(open_quad), allocator);
@@ -598,26 +592,24 @@ static digest_data *data_of(const iron_digest *digest, iron_error *err) {
  * edges, at most three tokens each, come along as tokens, and wait in `open` for their
  * neighbours. */
 
-/* Tokens position ... position+count-1 of the stream. */
+/* Tokens position ... position+count-1 of the stream. One that reaches no quad's end is all tail if
+ * it begins where a quad does, otherwise all head. */
 typedef struct digest_piece {
-    uint64_t position, count;
-    uint32_t head[3], tail[3]; /* those before the first and after the last whole quad */
-    iron__seal_words words;    /* of the whole quads in between, at their places in the stream */
-    iron__token_stats stats;   /* of the same */
+    uint64_t position, count, quads;
+    uint32_t heads, tails;     /* tokens before the first and after the last whole quad: */
+    uint32_t head[3], tail[3]; /* these */
+    quads_sum sum;             /* of the whole quads in between, at their places in the stream */
 } digest_piece;
 
-/* How many tokens of a piece are head, whole quads, and tail. A piece that reaches no quad's end is
- * all tail if it begins where a quad does, otherwise all head. */
-typedef struct piece_split {
-    uint32_t head, tail;
-    uint64_t quads;
-} piece_split;
+static digest_piece piece_of(uint64_t position, uint64_t count) {
+    uint64_t heads = iron__min((4 - position % 4) % 4, count);
 
-static piece_split split_piece(uint64_t position, uint64_t count) {
-    uint64_t head = (4 - position % 4) % 4;
-
-    head = iron__min(head, count);
-    return (piece_split){(uint32_t)head, (uint32_t)((count - head) % 4), (count - head) / 4};
+    return (digest_piece){.position = position,
+                          .count = count,
+                          .quads = (count - heads) / 4,
+                          .heads = (uint32_t)heads,
+                          .tails = (uint32_t)((count - heads) % 4),
+                          .sum = no_tokens()};
 }
 
 static iron_status refuse_seen(span seen, iron_error *err) {
@@ -661,36 +653,16 @@ static void add_edge(digest_data *d, uint64_t position, const uint32_t *tokens, 
 /* Checks, then adds a piece that is not empty. On failure nothing has changed. */
 static iron_status add_piece(digest_data *d, const digest_piece *piece, iron_error *err) {
     uint64_t position = piece->position, end = position + piece->count;
-    piece_split split = split_piece(position, piece->count);
 
     IRON_TRY(check_range(d, position, piece->count, err));
     IRON_TRY(sorted_reserve(&d->seen, 1, err));
     IRON_TRY(sorted_reserve(&d->open, 2, err));
 
-    coverage_add(&d->seen, &(span){position, end}, NULL);
-    d->words = iron__seal_merge(d->words, piece->words);
-    d->stats = iron__token_stats_merge(d->stats, piece->stats);
-    add_edge(d, position, piece->head, split.head);
-    add_edge(d, end - split.tail, piece->tail, split.tail);
-    return IRON_OK;
-}
-
-/* Threads are started when a piece is first long enough for two: most digests of a data loader see
- * short pieces only. A loader may also fork its workers, and a fork has the digest but none of its
- * threads; so the owning process is remembered, and another one starts its own. *out is NULL where
- * one thread is enough. */
-static iron_status pool_for(digest_data *d, size_t tokens, iron__thread_pool **out,
-                            iron_error *err) {
-    *out = NULL;
-    if (tokens <= TASK_TOKENS || d->threads == 1)
-        return IRON_OK;
-    if (d->pool && d->pool_owner != getpid())
-        d->pool = NULL;
-    if (!d->pool) {
-        IRON_TRY(iron__thread_pool_create(d->threads, d->allocator, &d->pool, err));
-        d->pool_owner = getpid();
-    }
-    *out = d->pool;
+    coverage_add(&d->seen, &(span){position, end});
+    d->words = iron__seal_merge(d->words, piece->sum.words);
+    d->stats = iron__token_stats_merge(d->stats, piece->sum.stats);
+    add_edge(d, position, piece->head, piece->heads);
+    add_edge(d, end - piece->tails, piece->tail, piece->tails);
     return IRON_OK;
 }
 
@@ -710,12 +682,9 @@ static bool read_edge(const iron__tokens_view *view, size_t begin, size_t count,
 iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtype dtype,
                                const void *tokens, size_t count, iron_error *err) {
     digest_data *d = data_of(digest, err);
-    iron__tokens_view view = {dtype, tokens, count};
-    digest_piece piece = {.position = position, .count = count};
+    iron__tokens_view view = {dtype, tokens, count}, quads;
+    digest_piece piece = piece_of(position, count);
     iron__thread_pool *pool = NULL;
-    piece_split split;
-    iron__tokens_view quads;
-    quads_sum sum;
 
     if (!d)
         return IRON_E_STATE;
@@ -723,15 +692,22 @@ iron_status iron_digest_update(iron_digest *digest, uint64_t position, iron_dtyp
         return IRON_OK;
     IRON_TRY(iron__stored_check_memory(&view, "tokens", err));
     IRON_TRY(check_range(d, position, count, err));
-    IRON_TRY(pool_for(d, count, &pool, err));
-    split = split_piece(piece.position, piece.count);
-    quads = iron__view_rest(&view, split.head);
-    quads.count = 4 * (size_t)split.quads;
-    sum = sum_quads(d, &quads, (piece.position + split.head) / 4, pool);
-    piece.words = sum.words;
-    piece.stats = sum.stats;
-    if (sum.has_bad || !read_edge(&view, 0, split.head, piece.head) ||
-        !read_edge(&view, view.count - split.tail, split.tail, piece.tail)) {
+    /* Threads are started when a piece is first long enough for two: most digests of a data loader
+     * see short pieces only. A loader may also fork its workers, and a fork has the digest but none
+     * of its threads; so the owning process is remembered, and another one starts its own. */
+    if (count > TASK_TOKENS && d->threads > 1) {
+        if (!d->pool || d->pool_owner != getpid()) {
+            d->pool = NULL;
+            IRON_TRY(iron__thread_pool_create(d->threads, d->allocator, &d->pool, err));
+            d->pool_owner = getpid();
+        }
+        pool = d->pool;
+    }
+    quads = iron__view_rest(&view, piece.heads);
+    quads.count = 4 * (size_t)piece.quads;
+    piece.sum = sum_quads(d, &quads, (position + piece.heads) / 4, pool);
+    if (piece.sum.has_bad || !read_edge(&view, 0, piece.heads, piece.head) ||
+        !read_edge(&view, count - piece.tails, piece.tails, piece.tail)) {
         IRON_TRY(iron__view_check(&view, position, err));
         IRON_FAIL(err, IRON_E_FORMAT, "the tokens changed while they were read; give a copy");
     }
@@ -787,38 +763,26 @@ static iron_status read_device_edge(digest_data *d, const resident *r, uint64_t 
         return IRON_OK;
     IRON_TRY(iron__gpu_feed_read_device(d->gpu->feed, r->tokens, r->dtype, first, count, r->stream,
                                         stored, err));
-    IRON_TRY(iron__view_check(&view, position, err));
-    for (uint32_t k = 0; k < count; k++)
-        edge[k] = (uint32_t)iron__view_stored(&view, k);
-    return IRON_OK;
-}
-
-static iron_status seal_quads(digest_data *d, const resident *r, const piece_split *split,
-                              digest_piece *piece, bool *is_bad, iron_error *err) {
-    iron__seal_device *gpu = d->gpu;
-
-    *is_bad = false;
-    if (split->quads == 0)
-        return IRON_OK;
-    IRON_TRY(iron__seal_device_begin(gpu, piece->position + split->head, err));
-    IRON_TRY(iron__gpu_feed_resident(gpu->feed, r->tokens, r->dtype, split->head, 4 * split->quads,
-                                     r->stream, err));
-    IRON_TRY(iron__seal_device_fetch(gpu, &piece->words, &piece->stats, err));
-    if (r->dtype == IRON_DTYPE_I32)
-        *is_bad = piece->stats.max > (uint32_t)INT32_MAX;
-    else if (r->dtype == IRON_DTYPE_I64)
-        return iron__gpu_feed_has_overflow(gpu->feed, is_bad, err);
-    return IRON_OK;
+    (void)read_edge(&view, 0, count, edge);
+    return iron__view_check(&view, position, err);
 }
 
 static iron_status add_resident(digest_data *d, const resident *r, digest_piece *piece,
                                 iron_error *err) {
-    piece_split split = split_piece(piece->position, piece->count);
-    uint64_t tail_at = split.head + 4 * split.quads;
-    bool is_bad;
+    uint64_t tail_at = piece->heads + 4 * piece->quads;
+    iron__gpu_feed *feed = d->gpu->feed;
+    quads_sum *sum = &piece->sum;
 
-    IRON_TRY(seal_quads(d, r, &split, piece, &is_bad, err));
-    if (is_bad) {
+    if (piece->quads > 0) {
+        IRON_TRY(iron__seal_device_begin(d->gpu, piece->position + piece->heads, err));
+        IRON_TRY(iron__gpu_feed_resident(feed, r->tokens, r->dtype, piece->heads, 4 * piece->quads,
+                                         r->stream, err));
+        IRON_TRY(iron__seal_device_fetch(d->gpu, &sum->words, &sum->stats, err));
+        sum->has_bad = r->dtype == IRON_DTYPE_I32 && sum->stats.max > (uint32_t)INT32_MAX;
+        if (r->dtype == IRON_DTYPE_I64)
+            IRON_TRY(iron__gpu_feed_has_overflow(feed, &sum->has_bad, err));
+    }
+    if (sum->has_bad) {
         /* fails with the first value that is not a token, and its position */
         iron_status status = IRON_OK;
         void *some = iron__allocate(d->allocator, CHECK_TOKENS, iron_dtype_bytes(r->dtype),
@@ -827,11 +791,10 @@ static iron_status add_resident(digest_data *d, const resident *r, digest_piece 
         if (!some)
             return IRON_E_NOMEM;
         for (uint64_t done = 0; status == IRON_OK && done < piece->count; done += CHECK_TOKENS) {
-            iron__tokens_view view = {
-                r->dtype, some,
-                piece->count - done < CHECK_TOKENS ? (size_t)(piece->count - done) : CHECK_TOKENS};
+            iron__tokens_view view = {r->dtype, some,
+                                      iron__min_size(CHECK_TOKENS, piece->count - done)};
 
-            status = iron__gpu_feed_read_device(d->gpu->feed, r->tokens, r->dtype, done, view.count,
+            status = iron__gpu_feed_read_device(feed, r->tokens, r->dtype, done, view.count,
                                                 r->stream, some, err);
             if (status == IRON_OK)
                 status = iron__view_check(&view, piece->position + done, err);
@@ -842,9 +805,9 @@ static iron_status add_resident(digest_data *d, const resident *r, digest_piece 
                               "a token was not 0 to 4294967295, and has changed since");
         return status;
     }
-    IRON_TRY(read_device_edge(d, r, 0, split.head, piece->position, piece->head, err));
+    IRON_TRY(read_device_edge(d, r, 0, piece->heads, piece->position, piece->head, err));
     IRON_TRY(
-        read_device_edge(d, r, tail_at, split.tail, piece->position + tail_at, piece->tail, err));
+        read_device_edge(d, r, tail_at, piece->tails, piece->position + tail_at, piece->tail, err));
     return add_piece(d, piece, err);
 }
 
@@ -852,8 +815,7 @@ iron_status iron_digest_update_device(iron_digest *digest, uint64_t position, ir
                                       const void *tokens, uint64_t count, void *stream,
                                       iron_error *err) {
     digest_data *d = data_of(digest, err);
-    digest_piece piece = {
-        .position = position, .count = count, .stats = iron__token_stats_neutral()};
+    digest_piece piece = piece_of(position, count);
     resident r = {(uintptr_t)tokens, (uintptr_t)stream, dtype};
     iron_status status;
 
@@ -882,30 +844,12 @@ void *iron_digest_native_context(iron_digest *digest, iron_error *err) {
 
 /* Merging and results. */
 
-/* What both have seen, in new memory that replaces the digest's. */
-static iron_status join(digest_data *d, const digest_data *other, iron_error *err) {
-    iron__seal_words words = iron__seal_merge(d->words, other->words);
-    sorted_array seen, open;
-    iron_status status;
-
-    IRON_TRY(join_arrays(&d->seen, &other->seen, &seen, coverage_add, &words, err));
-    status = join_arrays(&d->open, &other->open, &open, open_quads_add, &words, err);
-    if (status != IRON_OK) {
-        sorted_deinit(&seen);
-        return status;
-    }
-    sorted_deinit(&d->seen);
-    sorted_deinit(&d->open);
-    d->seen = seen;
-    d->open = open;
-    d->words = words;
-    d->stats = iron__token_stats_merge(d->stats, other->stats);
-    return IRON_OK;
-}
-
 iron_status iron_digest_merge(iron_digest *digest, const iron_digest *other, iron_error *err) {
     digest_data *d = data_of(digest, err);
     const digest_data *o = d ? data_of(other, err) : NULL;
+    iron__seal_words words;
+    sorted_array seen, open;
+    iron_status status;
     span both;
 
     if (!d || !o)
@@ -916,7 +860,23 @@ iron_status iron_digest_merge(iron_digest *digest, const iron_digest *other, iro
                  d->vocab, o->vocab);
     if (coverage_meets(&d->seen, &o->seen, &both))
         return refuse_seen(both, err);
-    return o->seen.count ? join(d, o, err) : IRON_OK;
+    if (o->seen.count == 0)
+        return IRON_OK;
+    /* what both have seen, in new memory that replaces the digest's */
+    words = iron__seal_merge(d->words, o->words);
+    IRON_TRY(join_arrays(&d->seen, &o->seen, &seen, NULL, err));
+    status = join_arrays(&d->open, &o->open, &open, &words, err);
+    if (status != IRON_OK) {
+        sorted_deinit(&seen);
+        return status;
+    }
+    sorted_deinit(&d->seen);
+    sorted_deinit(&d->open);
+    d->seen = seen;
+    d->open = open;
+    d->words = words;
+    d->stats = iron__token_stats_merge(d->stats, o->stats);
+    return IRON_OK;
 }
 
 void iron_digest_gap(const iron_digest *digest, uint64_t *first, uint64_t *end) {
@@ -1022,179 +982,121 @@ iron_status iron_digest_result_add(iron_digest_result *result, const iron_digest
  * passes is one that some stream leaves, as far as sums can tell, and no later call can be
  * surprised by it. */
 
-#define MAGIC          "IRONDGST"
-#define MAGIC_BYTES    8u
-#define VERSION        1u
-#define HEADER_BYTES   104u
-#define SPAN_BYTES     16u
-#define QUAD_BYTES     32u
-#define CHECKSUM_BYTES 8u
+#define MAGIC   "IRONDGST"
+#define VERSION 1u
 
-/* What the bytes before the arrays say. */
 typedef struct saved_header {
+    char magic[8];
+    uint32_t version, seal_version;
     uint64_t vocab;
     iron__seal_words words;
-    iron__token_stats stats;
-    uint32_t zero;
+    uint64_t out_of_vocab, first_position;
+    uint32_t first_value, min, max, zero;
     uint64_t spans, quads;
 } saved_header;
 
-/* Bytes being written or, without `to`, read: so that the layout is described once. */
-typedef struct saved_bytes {
-    unsigned char *to;
-    const unsigned char *from;
-} saved_bytes;
-
-static void pass_number(saved_bytes *b, uint64_t *value, unsigned bytes) {
-    if (b->to) {
-        for (unsigned k = 0; k < bytes; k++)
-            *b->to++ = (unsigned char)(*value >> 8 * k);
-        return;
-    }
-    *value = iron__load(b->from, bytes);
-    b->from += bytes;
-}
-
-static void pass_u32(saved_bytes *b, uint32_t *value) {
-    /* a load ignores it: NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign) */
-    uint64_t wide = *value;
-
-    pass_number(b, &wide, 4);
-    *value = (uint32_t)wide;
-}
-
-static void pass_header(saved_bytes *b, saved_header *h) {
-    pass_number(b, &h->vocab, 8);
-    pass_number(b, &h->words.count, 8);
-    pass_number(b, &h->words.t, 8);
-    pass_number(b, &h->words.a, 8);
-    pass_number(b, &h->words.b, 8);
-    pass_number(b, &h->stats.out_of_vocab, 8);
-    pass_number(b, &h->stats.first_position, 8);
-    pass_u32(b, &h->stats.first_value);
-    pass_u32(b, &h->stats.min);
-    pass_u32(b, &h->stats.max);
-    pass_u32(b, &h->zero);
-    pass_number(b, &h->spans, 8);
-    pass_number(b, &h->quads, 8);
-}
-
-static void pass_span(saved_bytes *b, span *s) {
-    pass_number(b, &s->first, 8);
-    pass_number(b, &s->end, 8);
-}
-
-static void pass_quad(saved_bytes *b, open_quad *q, uint32_t *zero) {
-    pass_number(b, &q->quad, 8);
-    for (uint32_t i = 0; i < 4; i++)
-        pass_u32(b, &q->tokens[i]);
-    pass_u32(b, &q->mask);
-    pass_u32(b, zero);
-}
+/* All machines are little-endian (core/nodes.c): the bytes of these structs are those above. */
+_Static_assert(sizeof(saved_header) == 104 && sizeof(span) == 16 && sizeof(open_quad) == 32,
+               "saved structs have no padding");
 
 iron_status iron_digest_save(const iron_digest *digest, void *buffer, size_t capacity,
                              size_t *bytes, iron_error *err) {
     const digest_data *d = data_of(digest, err);
-    saved_bytes b = {.to = buffer};
-    uint64_t words[2] = {VERSION, IRON_SEAL_VERSION}, checksum;
-    uint32_t zero = 0;
-    sorted_place at;
+    unsigned char *to = buffer;
+    uint64_t checksum;
     saved_header h;
 
     *bytes = 0;
     if (!d)
         return IRON_E_STATE;
-    *bytes =
-        HEADER_BYTES + d->seen.count * SPAN_BYTES + d->open.count * QUAD_BYTES + CHECKSUM_BYTES;
+    *bytes = sizeof h + d->seen.count * sizeof(span) + d->open.count * sizeof(open_quad) +
+             sizeof checksum;
     if (!buffer)
         return IRON_OK;
     IRON_FAIL_IF(capacity < *bytes, err, IRON_E_ARG,
                  "a digest's state takes %zu bytes and the buffer has %zu; ask for the size "
                  "with a NULL buffer first",
                  *bytes, capacity);
-    h = (saved_header){d->vocab, d->words, d->stats, 0, d->seen.count, d->open.count};
-    memcpy(b.to, MAGIC, MAGIC_BYTES);
-    b.to += MAGIC_BYTES;
-    for (size_t k = 0; k < 2; k++)
-        pass_number(&b, &words[k], 4);
-    pass_header(&b, &h);
-    for (const span *s = sorted_first(&d->seen, &at); s; s = sorted_next(&d->seen, &at))
-        pass_span(&b, &(span){s->first, s->end});
-    for (const open_quad *q = sorted_first(&d->open, &at); q; q = sorted_next(&d->open, &at)) {
-        open_quad copy = *q;
-
-        pass_quad(&b, &copy, &zero);
-    }
-    checksum = iron__fnv(IRON_FNV_START, buffer, *bytes - CHECKSUM_BYTES);
-    pass_number(&b, &checksum, CHECKSUM_BYTES);
+    h = (saved_header){.version = VERSION,
+                       .seal_version = IRON_SEAL_VERSION,
+                       .vocab = d->vocab,
+                       .words = d->words,
+                       .out_of_vocab = d->stats.out_of_vocab,
+                       .first_position = d->stats.first_position,
+                       .first_value = d->stats.first_value,
+                       .min = d->stats.min,
+                       .max = d->stats.max,
+                       .spans = d->seen.count,
+                       .quads = d->open.count};
+    memcpy(h.magic, MAGIC, sizeof h.magic);
+    memcpy(to, &h, sizeof h);
+    to = sorted_copy(&d->open, sorted_copy(&d->seen, to + sizeof h));
+    checksum = iron__fnv(IRON_FNV_START, buffer, *bytes - sizeof checksum);
+    memcpy(to, &checksum, sizeof checksum);
     return IRON_OK;
 }
 
 /* Are these complete bytes that this version can read? */
-static iron_status check_frame(const unsigned char *data, size_t bytes, iron_error *err) {
-    const size_t least = HEADER_BYTES + CHECKSUM_BYTES;
-    uint32_t version, seal_version;
+static iron_status check_frame(const unsigned char *data, size_t bytes, saved_header *h,
+                               iron_error *err) {
+    const size_t least = sizeof *h + sizeof(uint64_t);
 
-    IRON_FAIL_IF(bytes < MAGIC_BYTES + 8 || memcmp(data, MAGIC, MAGIC_BYTES) != 0, err,
-                 IRON_E_FORMAT, "not a saved digest: its %zu bytes do not begin with " MAGIC,
-                 bytes);
-    version = iron__load_u32(data + MAGIC_BYTES);
-    seal_version = iron__load_u32(data + MAGIC_BYTES + 4);
-    IRON_FAIL_IF(version > VERSION, err, IRON_E_FORMAT,
+    memcpy(h, data, iron__min_size(bytes, sizeof *h));
+    IRON_FAIL_IF(bytes < 16 || memcmp(h->magic, MAGIC, sizeof h->magic) != 0, err, IRON_E_FORMAT,
+                 "not a saved digest: its %zu bytes do not begin with " MAGIC, bytes);
+    IRON_FAIL_IF(h->version > VERSION, err, IRON_E_FORMAT,
                  "the digest's state has version %u, newer than %u; load it with a newer iron",
-                 version, VERSION);
-    IRON_FAIL_IF(seal_version > IRON_SEAL_VERSION, err, IRON_E_FORMAT,
+                 h->version, VERSION);
+    IRON_FAIL_IF(h->seal_version > IRON_SEAL_VERSION, err, IRON_E_FORMAT,
                  "the digest's state has seal version %u, newer than %u; load it with a newer iron",
-                 seal_version, IRON_SEAL_VERSION);
-    IRON_FAIL_IF(version < 1 || seal_version < 1, err, IRON_E_FORMAT,
-                 "the digest's state is damaged: version %u, seal version %u", version,
-                 seal_version);
+                 h->seal_version, IRON_SEAL_VERSION);
+    IRON_FAIL_IF(h->version < 1 || h->seal_version < 1, err, IRON_E_FORMAT,
+                 "the digest's state is damaged: version %u, seal version %u", h->version,
+                 h->seal_version);
     IRON_FAIL_IF(bytes < least, err, IRON_E_FORMAT,
                  "the digest's state is truncated: it has %zu bytes, and at least %zu are needed",
                  bytes, least);
-    IRON_FAIL_IF(iron__load_u64(data + bytes - CHECKSUM_BYTES) !=
-                     iron__fnv(IRON_FNV_START, data, bytes - CHECKSUM_BYTES),
+    IRON_FAIL_IF(iron__load_u64(data + bytes - sizeof(uint64_t)) !=
+                     iron__fnv(IRON_FNV_START, data, bytes - sizeof(uint64_t)),
                  err, IRON_E_FORMAT,
                  "the digest's state is damaged or cut short: its checksum differs");
     return IRON_OK;
 }
 
-/* Reads what follows the versions. */
-static iron_status get_state(saved_bytes *b, size_t bytes, digest_data *d, iron_error *err) {
-    size_t left = bytes - HEADER_BYTES - CHECKSUM_BYTES;
+/* Reads what follows the header: `left` bytes. */
+static iron_status get_state(const saved_header *h, const unsigned char *from, size_t left,
+                             digest_data *d, iron_error *err) {
     open_quad q = {0};
     span s = {0, 0};
-    saved_header h;
-    uint32_t zero;
 
-    pass_header(b, &h);
-    d->vocab = h.vocab;
-    d->words = h.words;
-    d->stats = h.stats;
-    IRON_FAIL_IF(h.zero != 0 || h.spans > left / SPAN_BYTES || h.quads > left / QUAD_BYTES ||
-                     h.spans * SPAN_BYTES + h.quads * QUAD_BYTES != left,
+    d->vocab = h->vocab;
+    d->words = h->words;
+    d->stats =
+        (iron__token_stats){h->out_of_vocab, h->first_position, h->first_value, h->min, h->max};
+    IRON_FAIL_IF(h->zero != 0 || h->spans > left / sizeof s || h->quads > left / sizeof q ||
+                     h->spans * sizeof s + h->quads * sizeof q != left,
                  err, IRON_E_FORMAT,
                  "the digest's state is damaged: %" PRIu64 " spans and %" PRIu64
                  " open quads do not take %zu bytes",
-                 h.spans, h.quads, left);
+                 h->spans, h->quads, left);
     /* spans in order, with a gap before each but the first */
-    IRON_TRY(sorted_reserve_append(&d->seen, (size_t)h.spans, err));
-    for (uint64_t k = 0; k < h.spans; k++) {
+    IRON_TRY(sorted_reserve_append(&d->seen, (size_t)h->spans, err));
+    for (uint64_t k = 0; k < h->spans; k++, from += sizeof s) {
         uint64_t before = s.end;
 
-        pass_span(b, &s);
+        memcpy(&s, from, sizeof s);
         IRON_FAIL_IF(s.first >= s.end || (k > 0 && s.first <= before), err, IRON_E_FORMAT,
                      "the digest's state is invalid: span %" PRIu64 " of its positions, %" PRIu64
                      " to %" PRIu64 ", is empty or out of order",
                      k, s.first, s.end);
         sorted_insert(&d->seen, &s);
     }
-    IRON_TRY(sorted_reserve_append(&d->open, (size_t)h.quads, err));
-    for (uint64_t k = 0; k < h.quads; k++) {
+    IRON_TRY(sorted_reserve_append(&d->open, (size_t)h->quads, err));
+    for (uint64_t k = 0; k < h->quads; k++, from += sizeof q) {
         uint64_t before = q.quad;
 
-        pass_quad(b, &q, &zero);
-        IRON_FAIL_IF(zero != 0 || (k > 0 && q.quad <= before), err, IRON_E_FORMAT,
+        memcpy(&q, from, sizeof q);
+        IRON_FAIL_IF(q.zero != 0 || (k > 0 && q.quad <= before), err, IRON_E_FORMAT,
                      "the digest's state is invalid: open quad %" PRIu64
                      " is out of order, or its last bytes are not zero",
                      q.quad);
@@ -1221,15 +1123,6 @@ static uint32_t seen_of_quad(const sorted_array *c, uint64_t quad) {
     return mask;
 }
 
-static bool matches_positions(const sorted_array *seen, const open_quad *q, uint64_t quad) {
-    if (q->quad != quad || q->mask != seen_of_quad(seen, quad))
-        return false;
-    for (uint32_t k = 0; k < 4; k++)
-        if (!(q->mask & 1u << k) && q->tokens[k] != 0)
-            return false;
-    return true;
-}
-
 /* Every edge inside a quad leaves that quad open, and nothing else does. */
 static iron_status check_open(const digest_data *d, iron_error *err) {
     sorted_place at, quad_at;
@@ -1242,10 +1135,14 @@ static iron_status check_open(const digest_data *d, iron_error *err) {
 
         for (size_t e = 0; e < 2; e++) {
             uint64_t quad = edges[e] / 4;
+            bool is_right;
 
             if (edges[e] % 4 == 0 || quad == last)
                 continue;
-            IRON_FAIL_IF(!q || !matches_positions(&d->seen, q, quad), err, IRON_E_FORMAT,
+            is_right = q && q->quad == quad && q->mask == seen_of_quad(&d->seen, quad);
+            for (uint32_t k = 0; is_right && k < 4; k++)
+                is_right = q->mask & 1u << k || q->tokens[k] == 0;
+            IRON_FAIL_IF(!is_right, err, IRON_E_FORMAT,
                          "the digest's state is invalid: its tokens of quad %" PRIu64
                          " do not match the positions it has seen",
                          quad);
@@ -1352,16 +1249,17 @@ static iron_status check_state(const digest_data *d, iron_error *err) {
 
 iron_status iron_digest_load(iron_digest *digest, const iron_digest_options *options,
                              const void *buffer, size_t bytes, iron_error *err) {
-    saved_bytes b = {.to = NULL};
+    const unsigned char *data = buffer;
+    saved_header h = {.version = 0};
     iron_status status;
     digest_data *d;
+
     digest->own = NULL;
-    IRON_FAIL_IF(!buffer, err, IRON_E_ARG, "a digest's state at NULL; give its address");
-    IRON_TRY(check_frame(buffer, bytes, err));
+    IRON_FAIL_IF(!data, err, IRON_E_ARG, "a digest's state at NULL; give its address");
+    IRON_TRY(check_frame(data, bytes, &h, err));
     IRON_TRY(iron_digest_init(digest, options, err));
     d = digest->own;
-    b.from = (const unsigned char *)buffer + MAGIC_BYTES + 8;
-    status = get_state(&b, bytes, d, err);
+    status = get_state(&h, data + sizeof h, bytes - sizeof h - sizeof(uint64_t), d, err);
     if (status == IRON_OK)
         status = check_state(d, err);
     if (status == IRON_OK && options && options->vocab && options->vocab != d->vocab)

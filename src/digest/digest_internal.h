@@ -4,8 +4,8 @@
  *
  *     digest.c         iron_digest: pieces in any order become a seal
  *     seal_device.c    a GPU that seals tokens, for digests and scans
- *     scan.c           iron_scan: files and pipes become a manifest
- *     bag.c            bags: order-free seals, within scans
+ *     scan.c           iron_scan: files and pipes become a manifest, with bags of their samples
+ *     bag.c            bags: order-free seals; what a sample is in which source
  *     manifest.c       manifests as objects and as JSON files
  *     parts.c          parts of a stream, and joining their manifests
  *     check.c          are files still what their manifest says?
@@ -48,10 +48,6 @@ iron_status iron__seal_device_open(iron__seal_device *device,
                                    const iron__seal_device_config *config, iron_error *err);
 /* Takes a struct of zeros, too. */
 void iron__seal_device_close(iron__seal_device *device);
-/* Whether it could not be opened, or its driver has reported an error. */
-static inline bool iron__seal_device_has_failed(const iron__seal_device *device) {
-    return !device->feed || iron__gpu_device_check(device->feed->device, NULL) != IRON_OK;
-}
 /* Starts anew; the position of the next token is a multiple of 4. */
 iron_status iron__seal_device_begin(iron__seal_device *device, uint64_t position, iron_error *err);
 /* Words and statistics of the tokens since then, with their own count. */
@@ -232,88 +228,12 @@ uint64_t iron__documents_without_tokens(const iron_source *source, const uint64_
 void iron__seal_view(const iron__seal_variant *row, const iron__tokens_view *view, size_t begin,
                      size_t end, uint32_t *wide, iron__seal *seal);
 
-/* Bags within scans: what scan.c needs of bag.c.
- *
- *     files   for each piece, on the thread that has it:
- *                 iron__bag_begin, iron__bag_add for all tokens of the piece, iron__bag_end
- *             and after the last piece iron__bag_finish
- *     pipes   iron__bag_add_pipe for all tokens, then iron__bag_finish_pipe */
-
-/* A sample that is too long for the thread that found it. */
-typedef struct iron__bag_long {
-    uint64_t first, end; /* end: UINT64_MAX if it is not known */
-    uint64_t searched;   /* there is no EOS before this position */
-} iron__bag_long;
-
-/* The bag of a source. */
-typedef struct iron__bag_job {
-    const iron_source *source;
-    iron_bag_cut cut;            /* never FORMAT */
-    bool has_starts;             /* rows or documents */
-    uint64_t first, end;         /* the range in which samples begin; of files */
-    uint64_t stream_tokens;      /* of files */
-    const uint64_t *file_starts; /* of each file, and the end of the last; if has_starts */
-    pthread_mutex_t mutex;       /* of the list */
-    iron__bag_long *longs;
-    size_t long_count, long_capacity;
-    iron_bag sums;
-} iron__bag_job;
-
-/* What a thread has for itself. */
-typedef struct iron__bag_cutter {
-    _Alignas(IRON_CACHE_LINE) iron_bag_cut cut;
-    void *buffer; /* for tokens that the thread reads; of files */
-    size_t buffer_tokens;
-    const iron__seal_variant *row;
-    uint32_t *wide;       /* scratch memory: IRON_WIDEN_TOKENS, with IRON_PREFETCH_BYTES after */
-    uint64_t position;    /* of the next token */
-    uint64_t end;         /* samples that begin here or later belong to others */
-    bool is_open;         /* a sample has begun and not ended: */
-    uint64_t first, stop; /* where it begins; where it ends, except with EOS */
-    iron__seal seal;      /* of its tokens so far */
-    bool is_after_eos;    /* EOS: the next token begins a sample */
-    uint64_t start;       /* SAMPLE: where the next sample begins */
-    iron__block starts;   /* rows, documents: where samples begin that have tokens */
-    size_t next;          /* of them */
-    uint64_t after;       /* where the last of them ends */
-    iron__document_walk walk;
-    bool has_pending; /* of a pipe: the last row that began, which may be empty */
-    uint64_t pending;
-    iron_bag sums;
-    iron__seal_words long_words;
-} iron__bag_cutter;
-
-typedef struct iron__bag_range {
-    uint64_t first, count;
-    uint32_t part; /* its number, from 1 on; 0: not a part */
-} iron__bag_range;
-
-/* The samples that begin in a range of a seekable source; NULL: all of a pipe. To be deinitialised
- * whatever this returns. */
-iron_status iron__bag_job_init(iron__bag_job *job, iron_source *source, iron_bag_cut cut,
-                               const iron__bag_range *range, iron_error *err);
-void iron__bag_job_deinit(iron__bag_job *job);
-
-void iron__bag_cutter_init(iron__bag_cutter *cutter, const iron__bag_job *job, uint32_t *wide);
-void iron__bag_cutter_deinit(iron__bag_cutter *cutter);
-
-/* The cutter's next tokens are those of this piece; finds where samples begin in it. */
-iron_status iron__bag_begin(const iron__bag_job *job, iron__bag_cutter *cutter,
-                            iron__parallel_source *at, uint64_t first, uint64_t count,
-                            const atomic_bool *stop, iron_error *err);
-/* The next tokens, which were checked. Neither allocates nor locks. */
-void iron__bag_add(iron__bag_cutter *cutter, const iron__tokens_view *view);
-/* Reads past the piece to finish its last sample. */
-iron_status iron__bag_end(iron__bag_job *job, iron__bag_cutter *cutter, iron__parallel_source *at,
-                          const atomic_bool *stop, iron_error *err);
-/* Adds what all threads found, each with its cutter, and what they left, to job->sums. */
-iron_status iron__bag_finish(iron__bag_job *job, iron__thread_pool *pool, iron__bag_cutter *cutters,
-                             iron__parallel_source *at, iron_error *err);
-
-/* The next tokens of a pipe; `starts`: where rows begin that begin in them, or NULL. */
-iron_status iron__bag_add_pipe(iron__bag_cutter *cutter, const iron__tokens_view *view,
-                               const iron__block *starts, iron_error *err);
-void iron__bag_finish_pipe(iron__bag_job *job, iron__bag_cutter *cutter);
+/* Adds a sample with these words, so many times. */
+static inline void iron__bag_add(iron_bag *bag, iron__seal_words words, uint64_t times) {
+    bag->hi += times * iron__seal_fold(0, words);
+    bag->lo += times * iron__seal_fold(1, words);
+    bag->samples += times;
+}
 
 /* Fills a result; the error is about its struct_size. */
 iron_status iron__bag_result_set(iron_bag_result *result, iron_bag bag, iron_bag_cut cut,

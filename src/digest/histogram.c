@@ -15,6 +15,7 @@
 
 #include "core/cpu.h"
 #include "core/fail.h"
+#include "core/number.h"
 #include "ops/kit.h"
 
 #include <inttypes.h>
@@ -106,27 +107,29 @@ static void add_found(context *h, iron__element element) {
 /* Host memory. */
 
 typedef struct values_job {
+    const context *h;
     const iron__tokens_view *view;
-    uint64_t bins;
     uint32_t *narrow; /* where values go as 32 bits */
-    atomic_bool has_bad;
 } values_job;
 
-static void check_task(void *argument, size_t task) {
-    values_job *j = argument;
-    iron__tokens_view piece = iron__view_rest(j->view, task * TASK_VALUES);
+static iron_status check_piece(void *argument, uint32_t worker, uint64_t index,
+                               const atomic_bool *stop, iron_error *err) {
+    const values_job *j = argument;
+    iron__tokens_view piece = iron__view_rest(j->view, (size_t)index * TASK_VALUES);
 
-    piece.count = piece.count < TASK_VALUES ? piece.count : TASK_VALUES;
-    if (iron__view_count_outside(&piece, j->bins) > 0)
-        atomic_store(&j->has_bad, true);
+    (void)worker;
+    (void)stop;
+    piece.count = iron__min_size(piece.count, TASK_VALUES);
+    return iron__view_count_outside(&piece, j->h->bins) > 0
+               ? report_bad(j->h, &piece, index * TASK_VALUES, err)
+               : IRON_OK;
 }
 
 static void narrow_task(void *argument, size_t task) {
     const values_job *j = argument;
-    size_t at = task * TASK_VALUES, left = j->view->count - at;
-    size_t end = at + (left < TASK_VALUES ? left : TASK_VALUES);
+    size_t end = iron__min_size((task + 1) * TASK_VALUES, j->view->count);
 
-    for (size_t k = at; k < end; k++)
+    for (size_t k = task * TASK_VALUES; k < end; k++)
         j->narrow[k] = (uint32_t)((const uint64_t *)j->view->data)[k];
 }
 
@@ -166,19 +169,18 @@ static iron_status count_view(context *h, const iron__tokens_view *view, iron_er
 iron_status iron_histogram_add(iron_histogram_context *h, iron_dtype dtype, const void *values,
                                size_t count, iron_error *err) {
     iron__tokens_view rest = {dtype, values, count};
-    values_job job = {.view = &rest, .bins = h->bins};
+    values_job job = {.h = h, .view = &rest};
+    const iron__ordered_run check = {
+        .count = iron__kit_pieces(count, TASK_VALUES), .piece = check_piece, .context = &job};
     size_t most = dtype == IRON_DTYPE_I64 ? VALUES_AT_ONCE : SIZE_MAX;
 
     IRON_TRY(iron__stored_check_memory(&rest, "values", err));
     if (needs_check(h, dtype))
-        iron__thread_pool_run(h->pool, check_task, &job,
-                              (size_t)iron__kit_pieces(count, TASK_VALUES));
-    if (job.has_bad)
-        return report_bad(h, &rest, 0, err);
+        IRON_TRY(iron__thread_pool_run_ordered(h->pool, &check, err));
     while (rest.count > 0) {
         iron__tokens_view next = rest;
 
-        next.count = rest.count < most ? rest.count : most;
+        next.count = iron__min_size(rest.count, most);
         IRON_TRY(count_view(h, &next, err));
         rest = iron__view_rest(&rest, next.count);
     }
@@ -228,9 +230,9 @@ static iron_status open_gpu(context *h, iron_error *err) {
     status = is_there ? iron__seal_device_open(&h->gpu->checker, &config, err)
                       : iron__fail(err, IRON_E_UNSUPPORTED, 0, "no histogram for GPUs here");
     if (status == IRON_OK)
-        status = iron__gpu_buffer_create(
-            histogram_device(h), IRON_GPU_MEMORY_DEVICE,
-            (h->bins > U16_BINS ? h->bins : U16_BINS) * sizeof(uint64_t), &h->gpu->output, err);
+        status = iron__gpu_buffer_create(histogram_device(h), IRON_GPU_MEMORY_DEVICE,
+                                         iron__max(h->bins, U16_BINS) * sizeof(uint64_t),
+                                         &h->gpu->output, err);
     if (status != IRON_OK)
         close_gpu(h);
     return status;
@@ -255,9 +257,8 @@ static iron_status report_bad_on_device(context *h, const resident *r, iron_erro
     if (!some)
         return IRON_E_NOMEM;
     for (uint64_t done = 0; status == IRON_OK && done < r->count; done += TASK_VALUES) {
-        iron__tokens_view view = {r->dtype, some, TASK_VALUES};
+        iron__tokens_view view = {r->dtype, some, iron__min_size(TASK_VALUES, r->count - done)};
 
-        view.count = r->count - done < TASK_VALUES ? (size_t)(r->count - done) : TASK_VALUES;
         status = iron__gpu_feed_read_device(h->gpu->checker.feed, r->values, r->dtype, done,
                                             view.count, r->stream, some, err);
         if (status == IRON_OK)
@@ -269,55 +270,29 @@ static iron_status report_bad_on_device(context *h, const resident *r, iron_erro
                : iron__fail(err, IRON_E_FORMAT, 0, "a value had no bin, and has changed since");
 }
 
-static iron_status check_on_device(context *h, const resident *r, iron_error *err) {
-    iron__seal_device *checker = &h->gpu->checker;
-    iron__seal_words words;
-    iron__token_stats stats;
-    bool has_wide = false;
-
-    IRON_TRY(iron__seal_device_begin(checker, 0, err));
-    IRON_TRY(
-        iron__gpu_feed_resident(checker->feed, r->values, r->dtype, 0, r->count, r->stream, err));
-    IRON_TRY(iron__seal_device_fetch(checker, &words, &stats, err));
-    if (r->dtype == IRON_DTYPE_I64)
-        IRON_TRY(iron__gpu_feed_has_overflow(checker->feed, &has_wide, err));
-    return has_wide || stats.out_of_vocab > 0 ? report_bad_on_device(h, r, err) : IRON_OK;
-}
-
-/* The work for so many elements. Only a launch depends on their number, not what was loaded. */
-static iron_status work_for(context *h, iron__element element, uint64_t count, iron__gpu_work **out,
-                            iron_error *err) {
-    histogram_gpu *g = h->gpu;
-    const iron__gpu_launcher *gpu = g->row.gpu;
-    iron__gpu_work *work = g->works[element];
-
-    g->problems[element] = problem_of(h, element, count);
-    if (work && work->c.rows != count && (gpu->tear_down || !gpu->set_up)) {
-        gpu->destroy(work);
-        work = g->works[element] = NULL;
-    }
-    if (!work) {
-        IRON_TRY(gpu->create(histogram_device(h), &g->row, &g->problems[element], 1, &work, err));
-        g->works[element] = work;
-    } else if (work->c.rows != count) {
-        work->c.rows = count;
-        IRON_TRY(gpu->set_up(work, err));
-    }
-    *out = work;
-    return IRON_OK;
-}
-
-/* `count` values that begin with the buffer. */
+/* `count` values that begin with the buffer. Of the work for them, only a launch depends on their
+ * number, not what was loaded. */
 static iron_status count_buffer(context *h, const resident *r, const iron__gpu_buffer *values,
                                 iron__element element, uint64_t count, iron_error *err) {
-    iron__gpu_data data = {.inputs = {values}, .output = h->gpu->output};
-    iron__gpu_copy back = {.from = h->gpu->output,
-                           .to_host = h->found,
-                           .bytes = op_bins(h, element) * sizeof *h->found};
-    iron__gpu_work *work;
+    histogram_gpu *g = h->gpu;
+    const iron__gpu_launcher *gpu = g->row.gpu;
+    iron__gpu_work **work = &g->works[element];
+    iron__gpu_data data = {.inputs = {values}, .output = g->output};
+    iron__gpu_copy back = {
+        .from = g->output, .to_host = h->found, .bytes = op_bins(h, element) * sizeof *h->found};
 
-    IRON_TRY(work_for(h, element, count, &work, err));
-    IRON_TRY(h->gpu->row.gpu->run(work, &data, r->queue, err));
+    g->problems[element] = problem_of(h, element, count);
+    if (*work && (*work)->c.rows != count && (gpu->tear_down || !gpu->set_up)) {
+        gpu->destroy(*work);
+        *work = NULL;
+    }
+    if (!*work) {
+        IRON_TRY(gpu->create(histogram_device(h), &g->row, &g->problems[element], 1, work, err));
+    } else if ((*work)->c.rows != count) {
+        (*work)->c.rows = count;
+        IRON_TRY(gpu->set_up(*work, err));
+    }
+    IRON_TRY(gpu->run(*work, &data, r->queue, err));
     IRON_TRY(iron__gpu_copy_bytes(r->queue, &back, err));
     IRON_TRY(iron__gpu_queue_wait(r->queue, err));
     add_found(h, element);
@@ -327,7 +302,7 @@ static iron_status count_buffer(context *h, const resident *r, const iron__gpu_b
 /* Values that the op's kernels cannot read where they are, through a buffer of our own. */
 static iron_status count_copied(context *h, const resident *r, iron_error *err) {
     size_t width = iron_dtype_bytes(r->dtype), kept = width > sizeof(uint32_t) ? 4 : width;
-    uint64_t most = r->count < VALUES_AT_ONCE ? r->count : VALUES_AT_ONCE;
+    uint64_t most = iron__min(r->count, VALUES_AT_ONCE);
     iron__gpu_buffer **narrow = &h->gpu->narrow;
 
     if (*narrow && (*narrow)->bytes < most * kept) {
@@ -338,7 +313,7 @@ static iron_status count_copied(context *h, const resident *r, iron_error *err) 
         IRON_TRY(iron__gpu_buffer_create(histogram_device(h), IRON_GPU_MEMORY_DEVICE,
                                          (size_t)(most * kept), narrow, err));
     for (uint64_t done = 0; done < r->count; done += most) {
-        uint64_t count = r->count - done < most ? r->count - done : most;
+        uint64_t count = iron__min(r->count - done, most);
         iron__gpu_copy copy = {.from = r->buffer,
                                .to = *narrow,
                                .from_offset = r->lead + (size_t)done * width,
@@ -362,8 +337,21 @@ static iron_status count_on_device(context *h, resident *r, iron_error *err) {
     r->lead = histogram_device(h)->info.has_addresses ? (size_t)(r->values % 16) : 0;
     IRON_FAIL_IF(r->count > (SIZE_MAX - 16) / width, err, IRON_E_ARG,
                  "%" PRIu64 " values are more than an address space holds", r->count);
-    if (needs_check(h, r->dtype))
-        IRON_TRY(check_on_device(h, r, err));
+    if (needs_check(h, r->dtype)) {
+        iron__seal_device *checker = &h->gpu->checker;
+        iron__seal_words words;
+        iron__token_stats stats;
+        bool has_wide = false;
+
+        IRON_TRY(iron__seal_device_begin(checker, 0, err));
+        IRON_TRY(iron__gpu_feed_resident(checker->feed, r->values, r->dtype, 0, r->count, r->stream,
+                                         err));
+        IRON_TRY(iron__seal_device_fetch(checker, &words, &stats, err));
+        if (r->dtype == IRON_DTYPE_I64)
+            IRON_TRY(iron__gpu_feed_has_overflow(checker->feed, &has_wide, err));
+        if (has_wide || stats.out_of_vocab > 0)
+            return report_bad_on_device(h, r, err);
+    }
     IRON_TRY(iron__gpu_buffer_wrap(histogram_device(h), r->values - r->lead,
                                    r->lead + (size_t)r->count * width, &r->buffer, err));
     status = iron__gpu_queue_wrap(histogram_device(h), r->stream, &r->queue, err);
@@ -409,8 +397,9 @@ void iron_histogram_options_init_sized(iron_histogram_options *options, size_t s
 }
 
 static iron_status set_up(context *h, const iron_histogram_options *o, iron_error *err) {
+    const iron_allocator *a = iron__allocator_default();
+    uint64_t table = o->bins * sizeof(uint32_t); /* of a thread */
     uint32_t threads = o->threads ? o->threads : iron__cpu_threads();
-    size_t table = (size_t)o->bins * sizeof(uint32_t); /* of a thread */
     iron__contender row;
     bool is_there = false;
 
@@ -425,13 +414,10 @@ static iron_status set_up(context *h, const iron_histogram_options *o, iron_erro
             is_there = true;
         }
     IRON_FAIL_IF(!is_there, err, IRON_E_UNSUPPORTED, "this build has no histogram");
-    if (threads > TABLES_BYTES / table)
-        threads = (uint32_t)(TABLES_BYTES / table);
-    IRON_TRY(iron__thread_pool_create(threads, iron__allocator_default(), &h->pool, err));
-    h->counts = iron__allocate(iron__allocator_default(), h->bins, sizeof *h->counts, "bins", err);
-    h->found = iron__allocate(iron__allocator_default(), h->bins > U16_BINS ? h->bins : U16_BINS,
-                              sizeof *h->found, "bins", err);
-    return h->counts && h->found ? IRON_OK : IRON_E_NOMEM;
+    threads = (uint32_t)iron__min(threads, TABLES_BYTES / table);
+    IRON_TRY(iron__thread_pool_create(threads, a, &h->pool, err));
+    IRON_TRY(IRON_ALLOCATE(&h->counts, a, h->bins, "bins", err));
+    return IRON_ALLOCATE(&h->found, a, iron__max(h->bins, U16_BINS), "bins", err);
 }
 
 iron_status iron_histogram_create(const iron_histogram_options *options,

@@ -16,7 +16,6 @@
 #include "core/json.h"
 #include "core/number.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -157,19 +156,6 @@ static iron_status check_file_seals(const iron_manifest *m, const char *name, ir
     return IRON_OK;
 }
 
-/* A mark's window begins in the part of its chunk that was scanned, and lies in the stream. */
-static bool is_mark_possible(const iron_manifest *m, size_t k) {
-    const iron__chunk *c = &m->chunks[k];
-    uint64_t first = iron__manifest_chunk_first(m, k), seen = first > m->first ? first : m->first;
-    uint64_t position = first + c->mark_at;
-
-    if (c->mark == IRON_MARK_NONE)
-        return true;
-    return c->mark_at < m->chunk_tokens && position >= seen &&
-           position < seen + iron__manifest_chunk_tokens(m, k) &&
-           m->stream_tokens - position >= IRON_MARK_TOKENS;
-}
-
 static iron_status check_chunks(const iron_manifest *m, const char *name, iron_error *err) {
     uint64_t expected = iron__manifest_chunks_of(m->first, m->tokens, m->chunk_tokens);
     uint64_t sum = 0;
@@ -180,11 +166,18 @@ static iron_status check_chunks(const iron_manifest *m, const char *name, iron_e
     if (m->chunk_tokens == 0)
         return IRON_OK;
     for (size_t k = 0; k < m->chunk_count; k++) {
-        sum += m->chunks[k].t;
-        REFUSE_IF(!is_mark_possible(m, k),
-                  "%.80s: the mark of chunk %zu is at offset %" PRIu64
-                  ", where no window can begin",
-                  name, k, m->chunks[k].mark_at);
+        const iron__chunk *c = &m->chunks[k];
+        uint64_t first = iron__manifest_chunk_first(m, k), seen = iron__max(first, m->first);
+        uint64_t position = first + c->mark_at;
+
+        sum += c->t;
+        /* its window begins in the part of its chunk that was scanned, and lies in the stream */
+        REFUSE_IF(
+            c->mark != IRON_MARK_NONE && (c->mark_at >= m->chunk_tokens || position < seen ||
+                                          position >= seen + iron__manifest_chunk_tokens(m, k) ||
+                                          m->stream_tokens - position < IRON_MARK_TOKENS),
+            "%.80s: the mark of chunk %zu is at offset %" PRIu64 ", where no window can begin",
+            name, k, c->mark_at);
     }
     REFUSE_IF(sum != m->words.t,
               "%.80s: the chunks' sums add up to %" PRIu64 ", the stream's is %" PRIu64
@@ -353,14 +346,7 @@ static iron_status check_seal(const fields *f, const char *of, const iron__seal_
     return IRON_OK;
 }
 
-/* A number, or null for the default. */
-static iron_status get_limit(const fields *f, const char *name, uint32_t default_value,
-                             uint32_t *out, iron_error *err) {
-    const iron__json *value = iron__json_member(f->object, name);
-
-    *out = default_value;
-    return value && value->kind == IRON_JSON_NULL ? IRON_OK : get_u32(f, name, out, err);
-}
+static bool is_null(const iron__json *value) { return value && value->kind == IRON_JSON_NULL; }
 
 static iron_status get_statistics(const fields *f, iron_manifest *m, iron_error *err) {
     fields s = {f->path, iron__json_member(f->object, "statistics")};
@@ -370,10 +356,12 @@ static iron_status get_statistics(const fields *f, iron_manifest *m, iron_error 
     IRON_TRY(get_whole(f, "vocab", UINT64_C(1) << 32, &m->vocab, err));
     if (!s.object || s.object->kind != IRON_JSON_OBJECT)
         return bad_field(err, f->path, "statistics", "an object");
-    IRON_TRY(get_limit(&s, "min", UINT32_MAX, &m->stats.min, err));
-    IRON_TRY(get_limit(&s, "max", 0, &m->stats.max, err));
+    if (!is_null(iron__json_member(s.object, "min")))
+        IRON_TRY(get_u32(&s, "min", &m->stats.min, err));
+    if (!is_null(iron__json_member(s.object, "max")))
+        IRON_TRY(get_u32(&s, "max", &m->stats.max, err));
     IRON_TRY(get_whole(&s, "out_of_vocab", IRON_MANIFEST_WHOLE_MAX, &m->stats.out_of_vocab, err));
-    if (first.object && first.object->kind == IRON_JSON_NULL)
+    if (is_null(first.object))
         return IRON_OK;
     if (!first.object || first.object->kind != IRON_JSON_OBJECT)
         return bad_field(err, f->path, "first_out_of_vocab", "an object or null");
@@ -400,44 +388,19 @@ static char *make_path(const char *shown, const char *hex) {
     return path;
 }
 
-/* Missing in older manifests, and for pipes. */
-static iron_status get_sample(const fields *f, const char *path, iron__manifest_entry *file,
-                              iron_error *err) {
-    const iron__json *value = iron__json_member(f->object, "sample");
-    const char *text = iron__json_get_text(value);
-    uint64_t sample;
+/* A member that may be missing: then *out is NULL. False: it is not a text. */
+static bool get_optional(const fields *f, const char *name, const char **out) {
+    const iron__json *value = iron__json_member(f->object, name);
 
-    if (!value || (text && !text[0]))
-        return IRON_OK;
-    IRON_FAIL_IF(!text || strlen(text) != sizeof file->sample - 1 || strchr(text, ' ') ||
-                     !parse_word(text, 16, &sample),
-                 err, IRON_E_FORMAT, "%.100s: \"sample\" of %.60s is not 16 hex digits", f->path,
-                 path);
-    memcpy(file->sample, text, sizeof file->sample);
-    return IRON_OK;
-}
-
-/* A file that a part does not reach has neither words nor a seal; one that it contains in part has
- * only words. */
-static iron_status get_file_seal(const fields *f, const char *path, iron__manifest_entry *file,
-                                 iron_error *err) {
-    bool has_seal = iron__json_member(f->object, "seal");
-
-    if (iron__json_member(f->object, "words"))
-        IRON_TRY(get_words(f, &file->words, err));
-    if (file->words.count == file->tokens)
-        return check_seal(f, path, &file->words, err);
-    IRON_FAIL_IF(has_seal, err, IRON_E_FORMAT,
-                 "%.100s: a seal of %.60s, but words of %" PRIu64 " of its %" PRIu64 " tokens",
-                 f->path, path, file->words.count, file->tokens);
-    return IRON_OK;
+    *out = iron__json_get_text(value);
+    return *out || !value;
 }
 
 static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry *file,
                             iron_error *err) {
-    const char *path = NULL, *format = NULL, *dtype = NULL;
-    const char *compression = iron__json_get_text(iron__json_member(f->object, "compression"));
-    const char *column = iron__json_get_text(iron__json_member(f->object, "column"));
+    const char *path = NULL, *format = NULL, *dtype = NULL, *compression, *column, *sample;
+    uint64_t number;
+    bool is_text;
 
     IRON_TRY(get_text(f, "path", &path, err));
     IRON_TRY(get_text(f, "format", &format, err));
@@ -451,37 +414,37 @@ static iron_status get_file(const fields *f, bool has_seal, iron__manifest_entry
                  "%.100s: format \"%.40s\" of %.60s is empty or too long", f->path, format, path);
     snprintf(file->format, sizeof file->format, "%s", format);
     /* what a table or a compressed file adds */
-    IRON_FAIL_IF((iron__json_member(f->object, "compression") && !compression) ||
-                     (compression && strlen(compression) >= sizeof file->compression),
-                 err, IRON_E_FORMAT, "%.100s: \"compression\" of %.60s is not a short text",
-                 f->path, path);
-    IRON_FAIL_IF(iron__json_member(f->object, "column") && !column, err, IRON_E_FORMAT,
+    is_text = get_optional(f, "compression", &compression);
+    IRON_FAIL_IF(!is_text || (compression && strlen(compression) >= sizeof file->compression), err,
+                 IRON_E_FORMAT, "%.100s: \"compression\" of %.60s is not a short text", f->path,
+                 path);
+    IRON_FAIL_IF(!get_optional(f, "column", &column), err, IRON_E_FORMAT,
                  "%.100s: \"column\" of %.60s is not a text", f->path, path);
     if (compression)
         snprintf(file->compression, sizeof file->compression, "%s", compression);
     if (column && !(file->column = strdup(column)))
         return iron__no_memory(err, f->path);
-    IRON_TRY(get_sample(f, path, file, err));
-    if (has_seal)
-        IRON_TRY(get_file_seal(f, path, file, err));
+    /* missing in older manifests, and for pipes */
+    is_text = get_optional(f, "sample", &sample);
+    IRON_FAIL_IF(!is_text || (sample && sample[0] &&
+                              (strlen(sample) != sizeof file->sample - 1 || strchr(sample, ' ') ||
+                               !parse_word(sample, 16, &number))),
+                 err, IRON_E_FORMAT, "%.100s: \"sample\" of %.60s is not 16 hex digits", f->path,
+                 path);
+    snprintf(file->sample, sizeof file->sample, "%s", sample ? sample : "");
+    /* a file that a part does not reach has neither words nor a seal; one that it contains in part
+     * has only words */
+    if (has_seal && iron__json_member(f->object, "words"))
+        IRON_TRY(get_words(f, &file->words, err));
+    if (has_seal && file->words.count == file->tokens)
+        IRON_TRY(check_seal(f, path, &file->words, err));
+    else
+        IRON_FAIL_IF(has_seal && iron__json_member(f->object, "seal"), err, IRON_E_FORMAT,
+                     "%.100s: a seal of %.60s, but words of %" PRIu64 " of its %" PRIu64 " tokens",
+                     f->path, path, file->words.count, file->tokens);
     file->path = make_path(path, iron__json_get_text(iron__json_member(f->object, "path_bytes")));
     IRON_FAIL_IF(!file->path, err, IRON_E_FORMAT,
                  "%.100s: \"path_bytes\" of %.60s is not bytes in hex", f->path, path);
-    return IRON_OK;
-}
-
-static iron_status get_files(const fields *f, iron_manifest *m, iron_error *err) {
-    const iron__json *files = iron__json_member(f->object, "files");
-    size_t count = iron__json_length(files);
-
-    if (!files || files->kind != IRON_JSON_ARRAY)
-        return bad_field(err, f->path, "files", "an array");
-    IRON_TRY(IRON_NEW(&m->files, count, f->path, err));
-    for (; m->file_count < count; m->file_count++) {
-        fields one = {f->path, iron__json_at(files, m->file_count)};
-
-        IRON_TRY(get_file(&one, m->has_file_seals, &m->files[m->file_count], err));
-    }
     return IRON_OK;
 }
 
@@ -502,28 +465,18 @@ static bool parse_chunk(const char *text, iron__chunk *c) {
     return c->mark != IRON_MARK_NONE;
 }
 
-static iron_status get_chunks(const fields *f, iron_manifest *m, iron_error *err) {
-    const iron__json *chunks = iron__json_member(f->object, "chunks");
-    size_t count = iron__json_length(chunks);
-
-    IRON_TRY(get_whole(f, "chunk_tokens", IRON_MANIFEST_WHOLE_MAX, &m->chunk_tokens, err));
-    if (!chunks || chunks->kind != IRON_JSON_ARRAY)
-        return bad_field(err, f->path, "chunks", "an array");
-    IRON_TRY(IRON_NEW(&m->chunks, count, f->path, err));
-    for (; m->chunk_count < count; m->chunk_count++) {
-        const char *text = iron__json_get_text(iron__json_at(chunks, m->chunk_count));
-
-        IRON_FAIL_IF(!text || !parse_chunk(text, &m->chunks[m->chunk_count]), err, IRON_E_FORMAT,
-                     "%.100s: chunk %zu is \"%.60s\", not \"t a b mark offset\" in hex", f->path,
-                     m->chunk_count, text ? text : "not a string");
-    }
-    return IRON_OK;
+static iron_status get_array(const fields *f, const char *name, const iron__json **out,
+                             iron_error *err) {
+    *out = iron__json_member(f->object, name);
+    return *out && (*out)->kind == IRON_JSON_ARRAY ? IRON_OK
+                                                   : bad_field(err, f->path, name, "an array");
 }
 
 static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *err) {
     const char *schema = NULL, *end, *cut = NULL, *text = NULL;
     const uint64_t max = IRON_MANIFEST_WHOLE_MAX;
     fields bag = {f->path, iron__json_member(f->object, "bag")};
+    const iron__json *array;
     uint32_t seal_version = 0;
     uint64_t version = 0;
     iron_error why = {0};
@@ -556,9 +509,23 @@ static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *e
     IRON_TRY(get_u32(f, "part", &m->part, err));
     IRON_TRY(get_u32(f, "parts", &m->parts, err));
     IRON_TRY(get_statistics(f, m, err));
-    IRON_TRY(get_files(f, m, err));
-    IRON_TRY(get_chunks(f, m, err));
-    if (!bag.object || bag.object->kind == IRON_JSON_NULL)
+    IRON_TRY(get_array(f, "files", &array, err));
+    IRON_TRY(IRON_NEW(&m->files, iron__json_length(array), f->path, err));
+    for (; m->file_count < iron__json_length(array); m->file_count++) {
+        fields one = {f->path, iron__json_at(array, m->file_count)};
+
+        IRON_TRY(get_file(&one, m->has_file_seals, &m->files[m->file_count], err));
+    }
+    IRON_TRY(get_whole(f, "chunk_tokens", max, &m->chunk_tokens, err));
+    IRON_TRY(get_array(f, "chunks", &array, err));
+    IRON_TRY(IRON_NEW(&m->chunks, iron__json_length(array), f->path, err));
+    for (; m->chunk_count < iron__json_length(array); m->chunk_count++) {
+        text = iron__json_get_text(iron__json_at(array, m->chunk_count));
+        IRON_FAIL_IF(!text || !parse_chunk(text, &m->chunks[m->chunk_count]), err, IRON_E_FORMAT,
+                     "%.100s: chunk %zu is \"%.60s\", not \"t a b mark offset\" in hex", f->path,
+                     m->chunk_count, text ? text : "not a string");
+    }
+    if (!bag.object || is_null(bag.object))
         return check_manifest(m, f->path, err);
     /* "bag": {"cut": "sample=2048", "bag": "..."} */
     IRON_TRY(get_text(&bag, "cut", &cut, err));
@@ -569,7 +536,7 @@ static iron_status get_manifest(const fields *f, iron_manifest *m, iron_error *e
     return check_manifest(m, f->path, err);
 }
 
-/* From the text of a file; `name` is for messages. */
+/* From the text of a file of this name. */
 static iron_status parse_manifest(const char *name, const char *text, size_t length,
                                   iron_manifest **out, iron_error *err) {
     const iron_allocator *allocator = iron__allocator_default();
@@ -581,10 +548,11 @@ static iron_status parse_manifest(const char *name, const char *text, size_t len
     *out = NULL;
     IRON_TRY(IRON_NEW(&m, 1, name, err));
     status = iron__json_parse(text, length, allocator, &f.object, &why);
+    m->origin = strdup(name);
     if (status != IRON_OK)
         iron__fail(err, status, why.native, "%.100s: %.130s", name, why.text);
     else
-        status = get_manifest(&f, m, err);
+        status = m->origin ? get_manifest(&f, m, err) : iron__no_memory(err, name);
     iron__json_destroy(allocator, f.object);
     if (status == IRON_OK)
         *out = m;
@@ -621,13 +589,9 @@ static bool has_signature(int fd) {
         is_object = is_object || k < length;
         if (is_object && memmem(block, length, SIGNATURE, SIGNATURE_BYTES))
             return true;
-        overlap = length < SIGNATURE_BYTES - 1 ? length : SIGNATURE_BYTES - 1;
+        overlap = iron__min_size(length, SIGNATURE_BYTES - 1);
         memmove(block, block + length - overlap, overlap);
     }
-}
-
-static bool is_readable_whole(const struct stat *info) {
-    return S_ISREG(info->st_mode) && (uint64_t)info->st_size <= IRON_JSON_BYTES_MAX;
 }
 
 /* A pipe is not even opened: its content can be read only once, and its writer would find a reader
@@ -637,12 +601,13 @@ int iron_manifest_is_one(const char *path) {
     bool is_one;
     int fd;
 
-    if (stat(path, &info) != 0 || !is_readable_whole(&info))
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return 0;
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return 0;
-    is_one = fstat(fd, &info) == 0 && is_readable_whole(&info) && has_signature(fd);
+    is_one = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+             (uint64_t)info.st_size <= IRON_JSON_BYTES_MAX && has_signature(fd);
     close(fd);
     return is_one;
 }
@@ -689,15 +654,7 @@ iron_status iron_manifest_read(const char *path, iron_manifest **out, iron_error
     if (status == IRON_OK)
         status = parse_manifest(path, text, length, out, err);
     free(text);
-    if (status != IRON_OK)
-        return status;
-    assert(*out);
-    (*out)->origin = strdup(path);
-    if ((*out)->origin)
-        return IRON_OK;
-    iron_manifest_destroy(*out);
-    *out = NULL;
-    return iron__no_memory(err, path);
+    return status;
 }
 
 /* Writing. */
@@ -739,28 +696,17 @@ static void write_seal(iron_json_writer *j, const iron__seal_words *words) {
     iron_json_text(j, "seal", seal);
 }
 
-static void write_limit(iron_json_writer *j, const char *name, bool has_value, uint32_t value) {
-    if (has_value)
-        iron_json_number(j, name, value);
-    else
-        iron_json_null(j, name);
-}
-
 /* A name may be any bytes; JSON holds characters. A name that is not UTF-8 is also written in
  * hex. */
 static void write_path(iron_json_writer *j, const char *path) {
-    static const char digits[] = "0123456789abcdef";
     char hex[2 * 4096 + 1];
     size_t length = strlen(path);
 
     iron_json_text(j, "path", path);
     if (iron__json_is_utf8(path) || length > (sizeof hex - 1) / 2)
         return;
-    for (size_t k = 0; k < length; k++) {
-        hex[2 * k] = digits[(unsigned char)path[k] >> 4];
-        hex[2 * k + 1] = digits[(unsigned char)path[k] & 15];
-    }
-    hex[2 * length] = '\0';
+    for (size_t k = 0; k < length; k++)
+        snprintf(hex + 2 * k, 3, "%02x", (unsigned char)path[k]);
     iron_json_text(j, "path_bytes", hex);
 }
 
@@ -781,8 +727,13 @@ static void write_document(FILE *to, const iron_manifest *m) {
     iron_json_number(&j, "parts", m->parts);
     iron_json_number(&j, "vocab", m->vocab);
     iron_json_open(&j, "statistics", '{');
-    write_limit(&j, "min", m->tokens > 0, m->stats.min);
-    write_limit(&j, "max", m->tokens > 0, m->stats.max);
+    if (m->tokens > 0) {
+        iron_json_number(&j, "min", m->stats.min);
+        iron_json_number(&j, "max", m->stats.max);
+    } else {
+        iron_json_null(&j, "min");
+        iron_json_null(&j, "max");
+    }
     iron_json_number(&j, "out_of_vocab", m->stats.out_of_vocab);
     if (m->stats.out_of_vocab > 0) {
         iron_json_open(&j, "first_out_of_vocab", '{');
@@ -853,9 +804,8 @@ static iron_status write_to(iron_output *output, const iron_manifest *m, iron_er
     write_document(to, m);
     is_whole = !ferror(to);
     is_whole = fclose(to) == 0 && is_whole;
-    if (s.status != IRON_OK && err)
-        *err = s.error;
-    IRON_TRY(s.status);
+    if (s.status != IRON_OK)
+        return iron__fail_again(err, &s.error);
     IRON_FAIL_IF(!is_whole, err, IRON_E_IO, "the manifest could not be written completely");
     IRON_FAIL_IF(s.bytes > IRON_JSON_BYTES_MAX, err, IRON_E_ARG,
                  "the manifest has %" PRIu64

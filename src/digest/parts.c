@@ -52,19 +52,6 @@ static part_name name_of(const iron_manifest *m) {
     return n;
 }
 
-static bool has_same_files(const iron_manifest *a, const iron_manifest *b) {
-    if (a->file_count != b->file_count)
-        return false;
-    for (size_t k = 0; k < a->file_count; k++) {
-        const iron__manifest_entry *x = &a->files[k], *y = &b->files[k];
-
-        if (strcmp(x->path, y->path) != 0 || strcmp(x->format, y->format) != 0 ||
-            x->dtype != y->dtype || x->tokens != y->tokens)
-            return false;
-    }
-    return true;
-}
-
 /* Something that two parts of one stream have in common, and these do not; NULL: nothing. */
 static const char *difference(const iron_manifest *a, const iron_manifest *b) {
     if (a->parts != b->parts)
@@ -79,7 +66,14 @@ static const char *difference(const iron_manifest *a, const iron_manifest *b) {
         return a->bag_cut.kind == IRON_BAG_CUT_NONE || b->bag_cut.kind == IRON_BAG_CUT_NONE
                    ? "bags: not all have one"
                    : "cut into samples";
-    return has_same_files(a, b) ? NULL : "list of files";
+    for (size_t k = 0; k < a->file_count && k < b->file_count; k++) {
+        const iron__manifest_entry *x = &a->files[k], *y = &b->files[k];
+
+        if (strcmp(x->path, y->path) != 0 || strcmp(x->format, y->format) != 0 ||
+            x->dtype != y->dtype || x->tokens != y->tokens)
+            return "list of files";
+    }
+    return a->file_count == b->file_count ? NULL : "list of files";
 }
 
 /* An empty part goes before one with tokens that begins at the same position. */
@@ -99,7 +93,12 @@ static int by_number(const void *a, const void *b) {
     return x->part < y->part ? -1 : x->part > y->part;
 }
 
-static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron_error *err) {
+/* Fills a manifest of zeros with all parts. */
+static iron_status add_parts(iron_manifest *m, iron_manifest **parts, size_t count,
+                             iron_error *err) {
+    const iron_manifest *like = parts[0];
+    uint64_t sum = 0;
+
     m->tokens = m->stream_tokens = like->stream_tokens;
     m->vocab = like->vocab;
     m->chunk_tokens = like->chunk_tokens;
@@ -110,41 +109,29 @@ static iron_status init_joined(const iron_manifest *like, iron_manifest *m, iron
     IRON_TRY(IRON_NEW(&m->chunks, m->chunk_count, "joined parts", err));
     for (size_t k = 0; k < m->chunk_count; k++)
         m->chunks[k] = iron__chunk_empty();
-    IRON_TRY(IRON_NEW(&m->files, like->file_count, "joined parts", err));
-    for (; m->file_count < like->file_count; m->file_count++) {
-        iron__manifest_entry *f = &m->files[m->file_count];
-
-        *f = like->files[m->file_count];
-        f->path = strdup(f->path);
-        f->column = f->column ? strdup(f->column) : NULL;
-        f->words = (iron__seal_words){0, 0, 0, 0};
-        if (!f->path || (like->files[m->file_count].column && !f->column))
-            return iron__no_memory(err, "joined parts");
-    }
-    return IRON_OK;
-}
-
-/* Adds all parts to a manifest without tokens. */
-static iron_status add_parts(iron_manifest *m, iron_manifest **parts, size_t count,
-                             iron_error *err) {
-    uint64_t sum = 0;
-
     for (size_t i = 0; i < count; i++) {
         const iron_manifest *part = parts[i];
 
         m->words = iron__seal_merge(m->words, part->words);
         iron_bag_merge(&m->bag, &part->bag);
         m->has_file_seals = m->has_file_seals && part->has_file_seals;
-        for (size_t k = 0; k < m->file_count; k++)
-            m->files[k].words = iron__seal_merge(m->files[k].words, part->files[k].words);
         m->stats = iron__token_stats_merge(m->stats, part->stats);
         for (size_t k = 0; k < part->chunk_count; k++)
             iron__chunk_add(&m->chunks[part->first / part->chunk_tokens + k], &part->chunks[k]);
     }
-    for (size_t k = 0; k < m->file_count; k++) {
-        if (!m->has_file_seals)
-            m->files[k].words = (iron__seal_words){0, 0, 0, 0};
-        sum += m->files[k].words.t;
+    IRON_TRY(IRON_NEW(&m->files, like->file_count, "joined parts", err));
+    for (size_t k = 0; k < like->file_count; k++) {
+        iron__manifest_entry *f = &m->files[m->file_count++];
+
+        *f = like->files[k];
+        f->path = strdup(f->path);
+        f->column = f->column ? strdup(f->column) : NULL;
+        f->words = (iron__seal_words){0, 0, 0, 0};
+        if (!f->path || (like->files[k].column && !f->column))
+            return iron__no_memory(err, "joined parts");
+        for (size_t i = 0; m->has_file_seals && i < count; i++)
+            f->words = iron__seal_merge(f->words, parts[i]->files[k].words);
+        sum += f->words.t;
     }
     /* A part read up to three tokens of the next one for the last quad of a file. If the file
      * changed in between, sums that would agree differ. */
@@ -166,8 +153,8 @@ static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manife
         IRON_FAIL_IF(sorted[k]->part < expected, err, IRON_E_FORMAT,
                      "part %u of %u is there twice: %s and %s", sorted[k]->part, parts,
                      name_of(sorted[k - 1]).text, name_of(sorted[k]).text);
-        IRON_FAIL_IF(sorted[k]->part > expected, err, IRON_E_FORMAT,
-                     "part %u of %u is missing; %zu parts were given", expected, parts, count);
+        if (sorted[k]->part > expected)
+            break;
     }
     IRON_FAIL_IF(expected <= parts, err, IRON_E_FORMAT,
                  "part %u of %u is missing; %zu parts were given", expected, parts, count);
@@ -190,9 +177,7 @@ static iron_status join_sorted(iron_manifest **sorted, size_t count, iron_manife
                  "nothing covers positions %" PRIu64 " to %" PRIu64 ", the end of the stream",
                  place, sorted[0]->stream_tokens - 1);
     IRON_TRY(IRON_NEW(&m, 1, "joined parts", err));
-    status = init_joined(sorted[0], m, err);
-    if (status == IRON_OK)
-        status = add_parts(m, sorted, count, err);
+    status = add_parts(m, sorted, count, err);
     if (status == IRON_OK)
         *out = m;
     else

@@ -18,7 +18,7 @@
  * with statistics, and at the chunk's; then once through the marks. If there are several files,
  * the piece is also cut at their borders and sealed at the files' positions, while it is still in
  * the cache. The only file of a stream has the stream's seal. If a bag is wanted, the piece then
- * goes through the thread's cutter (bag.c).
+ * goes through the thread's cutter (below).
  */
 #include "digest/digest_internal.h"
 
@@ -71,6 +71,59 @@
 #define SLOTS      4u
 #define SLOT_BYTES ((size_t)4 << 20)
 
+/* Samples that have so many tokens after the piece they begin in are sealed by all threads. */
+#ifndef LONG_TOKENS /* small ones in tests */
+#define LONG_TOKENS ((uint64_t)4 << 20)
+#endif
+
+/* Samples up to this length are sealed without the rows for long runs, whose setup costs more. */
+#define SHORT_TOKENS 64u
+
+/* What is read at first to find the EOS of a piece's last sample. */
+#define FIRST_READ_TOKENS 4096u
+
+/* A sample that is too long for the thread that found it. */
+typedef struct bag_long {
+    uint64_t first, end; /* end: UINT64_MAX if it is not known */
+    uint64_t searched;   /* there is no EOS before this position */
+} bag_long;
+
+/* The bag of a source. */
+typedef struct bag_job {
+    const iron_source *source;
+    iron_bag_cut cut;       /* never FORMAT */
+    bool has_starts;        /* rows or documents */
+    uint64_t stream_tokens; /* of files */
+    uint64_t *file_starts;  /* of each file, and the end of the last; if has_starts */
+    bag_long *longs;
+    size_t long_count, long_capacity;
+    iron_bag sums;
+} bag_job;
+
+/* What a thread has for itself. */
+typedef struct bag_cutter {
+    _Alignas(IRON_CACHE_LINE) iron_bag_cut cut;
+    void *buffer; /* for tokens that the thread reads; of files */
+    size_t buffer_tokens;
+    const iron__seal_variant *row;
+    uint32_t *wide;       /* scratch memory: IRON_WIDEN_TOKENS, with IRON_PREFETCH_BYTES after */
+    uint64_t position;    /* of the next token */
+    uint64_t end;         /* samples that begin here or later belong to others */
+    bool is_open;         /* a sample has begun and not ended: */
+    uint64_t first, stop; /* where it begins; where it ends, except with EOS */
+    iron__seal seal;      /* of its tokens so far */
+    bool is_after_eos;    /* EOS: the next token begins a sample */
+    uint64_t start;       /* SAMPLE: where the next sample begins */
+    iron__block starts;   /* rows, documents: where samples begin that have tokens */
+    size_t next;          /* of them */
+    uint64_t after;       /* where the last of them ends */
+    iron__document_walk walk;
+    bool has_pending; /* of a pipe: the last row that began, which may be empty */
+    uint64_t pending;
+    iron_bag sums;
+    iron__seal_words long_words;
+} bag_cutter;
+
 /* The files of the stream, whose seals are wanted. Where a pipe ends is known only once it was
  * read: at the current tokens, starts[0] ... starts[known] are. */
 typedef struct file_seals {
@@ -92,24 +145,24 @@ typedef struct scan_job {
     uint64_t stream_tokens;
     iron_manifest *manifest; /* the result; memory for the chunks of a known range is reserved */
     size_t chunk_capacity;
-    pthread_mutex_t mutex;           /* of chunks and files that several pieces belong to */
+    pthread_mutex_t mutex;           /* of chunks, files and samples of several pieces */
     const iron__seal_variant *row;   /* the fastest for this processor */
     bool lists_files, samples_files; /* what the manifest says about files */
     bool seals_files;                /* implied by samples and chunks: such manifests are written */
     file_seals files; /* without memory: the seals of files are not wanted, or are the stream's */
     bool is_bag_only; /* neither seals nor statistics are wanted */
     bool has_bag;
-    iron__bag_job bag; /* if has_bag */
+    bag_job bag; /* if has_bag */
 } scan_job;
 
 /* What a thread has for itself. */
 typedef struct worker {
     _Alignas(IRON_CACHE_LINE) iron__seal_words words;
     iron__token_stats stats;
-    bool has_bad;             /* an i64 that is no token was added */
-    char *buffer;             /* of a piece read from files */
-    uint32_t *wide;           /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
-    iron__bag_cutter *cutter; /* NULL: no bag is wanted */
+    bool has_bad;       /* an i64 that is no token was added */
+    char *buffer;       /* of a piece read from files */
+    uint32_t *wide;     /* IRON_WIDEN_TOKENS, followed by SLACK_BYTES */
+    bag_cutter *cutter; /* NULL: no bag is wanted */
 } worker;
 
 /* The threads, and the tokens that they work on. */
@@ -117,7 +170,7 @@ typedef struct workers {
     scan_job *scan;
     iron__thread_pool *pool;
     worker *each;
-    iron__bag_cutter *cutters; /* of each */
+    bag_cutter *cutters; /* of each */
     size_t piece_tokens;
     uint64_t first, count;     /* of the stream */
     uint64_t ahead;            /* how many more tokens can be read after these */
@@ -178,19 +231,19 @@ static iron_status set_range(scan_job *s, bool is_whole, iron_error *err) {
 /* How many chunks a known stream makes is known before it is read. For a part, all chunks of the
  * stream count: otherwise only the merge would fail, too late. */
 static iron_status check_chunk_count(const scan_job *s, iron_error *err) {
+    bool is_part = s->options.parts > 0;
+    uint64_t first = is_part ? 0 : s->first, tokens = is_part ? s->stream_tokens : s->count;
     uint64_t size = s->options.chunk_tokens, fits = IRON_CHUNK_TOKENS_MIN;
-    uint64_t first = s->options.parts ? 0 : s->first;
-    uint64_t tokens = s->options.parts ? s->stream_tokens : s->count;
+    uint64_t chunks = iron__manifest_chunks_of(first, tokens, size);
 
-    if (s->count == IRON_COUNT_UNKNOWN ||
-        iron__manifest_chunks_of(first, tokens, size) <= CHUNKS_MAX)
+    if (s->count == IRON_COUNT_UNKNOWN || chunks <= CHUNKS_MAX)
         return IRON_OK;
     while (iron__manifest_chunks_of(first, tokens, fits) > CHUNKS_MAX)
         fits *= 2;
     IRON_FAIL(err, IRON_E_ARG,
               "chunks of %" PRIu64 " tokens make %" PRIu64 " chunks of this stream, and a manifest "
               "has at most %" PRIu64 "; use --chunk %" PRIu64,
-              size, iron__manifest_chunks_of(first, tokens, size), CHUNKS_MAX, fits);
+              size, chunks, CHUNKS_MAX, fits);
 }
 
 /* Reports progress; IRON_E_CANCELLED if the caller cancels. */
@@ -252,19 +305,6 @@ static void add_candidate(const uint32_t *tokens, size_t at, uint64_t offset, ir
     }
 }
 
-/* Computes the words of a block; is one of them a candidate's? */
-static inline bool has_candidate(const uint32_t *tokens, uint32_t words[MARK_BLOCK]) {
-    uint32_t smallest = UINT32_MAX;
-
-    for (size_t k = 0; k < MARK_BLOCK; k++) {
-        uint32_t word = candidate_word(tokens + k);
-
-        words[k] = word;
-        smallest = word < smallest ? word : smallest;
-    }
-    return is_candidate(smallest);
-}
-
 /* Adds the windows that begin at tokens `begin` ... `begin + windows - 1` of the view, which must
  * hold IRON_MARK_TOKENS - 1 more, to the chunk's mark; token `begin` is at `offset` of the chunk.
  * `wide` is scratch memory. */
@@ -274,13 +314,18 @@ static void marks_add(const iron__tokens_view *view, size_t begin, size_t window
         size_t count = windows + IRON_MARK_TOKENS - 1;
         const uint32_t *tokens = iron__view_tokens(view, begin, &count, wide);
         size_t some = count - (IRON_MARK_TOKENS - 1);
-        uint32_t words[MARK_BLOCK];
         size_t at = 0;
 
         for (; at + MARK_BLOCK <= some; at += MARK_BLOCK) {
-            if (!has_candidate(tokens + at, words))
-                continue;
-            for (size_t k = 0; k < MARK_BLOCK; k++)
+            uint32_t words[MARK_BLOCK], smallest = UINT32_MAX;
+
+            for (size_t k = 0; k < MARK_BLOCK; k++) {
+                uint32_t word = candidate_word(tokens + at + k);
+
+                words[k] = word;
+                smallest = word < smallest ? word : smallest;
+            }
+            for (size_t k = 0; is_candidate(smallest) && k < MARK_BLOCK; k++)
                 if (is_candidate(words[k]))
                     add_candidate(tokens, at + k, offset, chunk);
         }
@@ -293,34 +338,464 @@ static void marks_add(const iron__tokens_view *view, size_t begin, size_t window
     }
 }
 
+/* Bags: a cutter takes tokens in order, finds where samples begin and end, and seals each sample
+ * from its own position 0. Each thread has a cutter, and a piece owns the samples that begin in it.
+ * After the piece, the thread reads past its end to finish the last sample. Only samples that go on
+ * for LONG_TOKENS more are left to the end, where all threads share them. Of a pipe there is one
+ * cutter, which never stops.
+ *
+ * Where samples begin: every L tokens; after each EOS, which the cutter finds; or where the rows or
+ * documents of the files do, which formats/documents.c finds. Empty rows and documents have no
+ * tokens and are only counted. */
+
+static void add_empty(iron_bag *bag, uint64_t samples) {
+    iron__bag_add(bag, (iron__seal_words){0, 0, 0, 0}, samples);
+}
+
+/* The words of a sample of at most SHORT_TOKENS tokens. */
+static inline iron__seal_words seal_short(const uint32_t *tokens, size_t count) {
+    const uint64_t window = iron__seal_window(0);
+    iron__seal_words words = {count, 0, 0, 0};
+    size_t rest = count % 4;
+    uint32_t quad = 0;
+
+    for (; count - rest > 4 * (size_t)quad; quad++)
+        iron__seal_add_quad(&words, tokens + 4 * (size_t)quad, quad, window);
+    if (rest > 0) {
+        const uint32_t *t = tokens + 4 * (size_t)quad;
+        const uint32_t last[4] = {t[0], rest > 1 ? t[1] : 0, rest > 2 ? t[2] : 0, 0};
+
+        iron__seal_add_quad(&words, last, quad, window);
+    }
+    return words;
+}
+
+/* Finding the EOS: blocks without one are skipped by a loop that compilers vectorise. */
+
+#define EOS_BLOCK 64u
+
+#define DEFINE_FIND(name, type)                                                                    \
+    static size_t name(const type *tokens, size_t from, size_t count, type wanted) {               \
+        for (; count - from >= EOS_BLOCK; from += EOS_BLOCK) {                                     \
+            type found = 0;                                                                        \
+                                                                                                   \
+            for (size_t k = 0; k < EOS_BLOCK; k++)                                                 \
+                found = (type)(found | (type)(tokens[from + k] == wanted));                        \
+            if (found)                                                                             \
+                break;                                                                             \
+        }                                                                                          \
+        while (from < count && tokens[from] != wanted)                                             \
+            from++;                                                                                \
+        return from;                                                                               \
+    }
+
+DEFINE_FIND(find_u8, uint8_t)
+DEFINE_FIND(find_u16, uint16_t)
+DEFINE_FIND(find_u32, uint32_t)
+DEFINE_FIND(find_u64, uint64_t)
+
+/* The index of the first token from `from` on that is the EOS, or the view's count. */
+static size_t find_eos(const iron__tokens_view *view, size_t from, uint64_t eos) {
+    size_t width = iron_dtype_bytes(view->dtype);
+
+    if (width < 8 && eos >> (8 * width) != 0)
+        return view->count;
+    switch (width) {
+    case 1:
+        return find_u8(view->data, from, view->count, (uint8_t)eos);
+    case 2:
+        return find_u16(view->data, from, view->count, (uint16_t)eos);
+    case 4:
+        return find_u32(view->data, from, view->count, (uint32_t)eos);
+    default:
+        return find_u64(view->data, from, view->count, eos);
+    }
+}
+
+/* The cutter. */
+
+#define NO_START UINT64_MAX
+
+/* Where the next sample begins, from token `at` of the view on: a position, or NO_START if it is
+ * not known. */
+static uint64_t next_start(bag_cutter *c, const iron__tokens_view *view, size_t at) {
+    switch (c->cut.kind) {
+    case IRON_BAG_CUT_SAMPLE:
+        return c->start;
+    case IRON_BAG_CUT_EOS:
+        if (!c->is_after_eos) {
+            at = find_eos(view, at, c->cut.value);
+            if (at == view->count)
+                return NO_START;
+            c->is_after_eos = true;
+            at++;
+        }
+        return c->position + at;
+    default:
+        return c->next < c->starts.place_count ? c->starts.places[c->next] : NO_START;
+    }
+}
+
+/* The end of the open sample in the view; *is_end is false if it goes on. */
+static size_t sample_end(bag_cutter *c, const iron__tokens_view *view, size_t at, bool *is_end) {
+    if (c->cut.kind == IRON_BAG_CUT_EOS) {
+        at = find_eos(view, at, c->cut.value);
+        *is_end = c->is_after_eos = at < view->count;
+        return at + *is_end;
+    }
+    *is_end = c->stop - c->position <= view->count;
+    return *is_end ? (size_t)(c->stop - c->position) : view->count;
+}
+
+static void close_sample(bag_cutter *c, iron__seal_words words) {
+    iron__bag_add(&c->sums, words, 1);
+    c->is_open = false;
+    c->start = c->stop;
+}
+
+/* Adds tokens at ... end-1 to the open sample, which is complete then if is_end. */
+static inline void add_to_sample(bag_cutter *c, const iron__tokens_view *view, size_t at,
+                                 size_t end, bool is_end) {
+    if (is_end && end - at <= SHORT_TOKENS && c->first == c->position + at) {
+        size_t count = end - at;
+        const uint32_t *tokens = iron__view_tokens(view, at, &count, c->wide);
+
+        close_sample(c, seal_short(tokens, count));
+        return;
+    }
+    iron__seal_view(c->row, view, at, end, c->wide, &c->seal);
+    if (is_end)
+        close_sample(c, iron__seal_total(&c->seal));
+}
+
+/* Short samples of one length that are all in the view: their tokens are widened together. Returns
+ * where the first sample begins that is left. */
+static size_t add_short_samples(bag_cutter *c, const iron__tokens_view *view, size_t at) {
+    size_t length = (size_t)c->cut.value, most = IRON_WIDEN_TOKENS / length * length;
+
+    for (;;) {
+        uint64_t position = c->position + at, left = view->count - at;
+        size_t count = left < most ? (size_t)left / length * length : most;
+        const uint32_t *tokens;
+
+        if (count == 0 || c->end <= position || c->end - position < count)
+            return at;
+        tokens = iron__view_tokens(view, at, &count, c->wide);
+        for (size_t k = 0; k < count; k += length)
+            iron__bag_add(&c->sums, seal_short(tokens + k, length), 1);
+        at += count;
+        c->start = c->position + at;
+    }
+}
+
+/* The next tokens, which were checked. Neither allocates nor locks. */
+static void cut_tokens(bag_cutter *c, const iron__tokens_view *view) {
+    bool has_short = c->cut.kind == IRON_BAG_CUT_SAMPLE && c->cut.value <= SHORT_TOKENS;
+
+    for (size_t at = 0, end; at < view->count; at = end) {
+        bool is_end;
+
+        if (!c->is_open && has_short && c->start == c->position + at) {
+            at = add_short_samples(c, view, at);
+            if (at == view->count)
+                break;
+        }
+        if (!c->is_open) {
+            uint64_t start = next_start(c, view, at);
+
+            if (start >= c->end || start - c->position >= view->count)
+                break;
+            at = (size_t)(start - c->position);
+            c->is_open = true;
+            c->first = start;
+            c->seal = (iron__seal){.carried = 0};
+            if (c->cut.kind == IRON_BAG_CUT_SAMPLE)
+                c->stop = c->cut.value < NO_START - start ? start + c->cut.value : NO_START;
+            else if (c->cut.kind != IRON_BAG_CUT_EOS)
+                c->stop = ++c->next < c->starts.place_count ? c->starts.places[c->next] : c->after;
+        }
+        end = sample_end(c, view, at, &is_end);
+        add_to_sample(c, view, at, end, is_end);
+    }
+    c->position += view->count;
+}
+
+/* The samples that begin in the scan's range; of a pipe, all. */
+static iron_status bag_job_init(scan_job *s, iron_error *err) {
+    bag_job *job = &s->bag;
+    uint64_t end = s->first + s->count;
+    bool is_last;
+
+    *job = (bag_job){.source = s->source, .cut = s->options.bag};
+    IRON_TRY(iron_bag_cut_resolve(s->source, &job->cut, err));
+    job->has_starts = iron__cut_is_own(job->cut.kind);
+    job->stream_tokens = iron_source_tokens(s->source);
+    if (!job->has_starts)
+        return IRON_OK;
+    if (!s->is_seekable) {
+        IRON_FAIL_IF(!iron__source_tells_starts(s->source), err, IRON_E_ARG,
+                     "rows or documents of files together with a pipe; cut the stream with "
+                     "--sample or --eos instead");
+        iron__source_note_starts(s->source);
+        return IRON_OK;
+    }
+    job->file_starts = iron__file_starts(s->source, err);
+    if (!job->file_starts)
+        return IRON_E_NOMEM;
+    /* of the parts of an empty stream, the first is the last */
+    is_last =
+        end == job->stream_tokens && (job->stream_tokens > 0 ? s->count > 0 : s->options.part <= 1);
+    add_empty(&job->sums,
+              iron__documents_without_tokens(s->source, job->file_starts, s->first, end, is_last));
+    return IRON_OK;
+}
+
+/* wide: scratch memory, IRON_WIDEN_TOKENS, with IRON_PREFETCH_BYTES after. */
+static void cutter_init(bag_cutter *c, const bag_job *job, uint32_t *wide) {
+    *c = (bag_cutter){.cut = job->cut,
+                      .row = iron__seal_variant_find("champion"),
+                      .wide = wide,
+                      .is_after_eos = true, /* of a pipe: the first token begins a sample */
+                      .end = NO_START};
+}
+
+static void cutter_deinit(bag_cutter *c) {
+    iron_documents_close(c->walk.documents);
+    iron__block_clear(&c->starts);
+}
+
+static iron_status take_document(void *context, uint64_t first, uint64_t end, iron_error *err) {
+    bag_cutter *c = context;
+
+    if (first == end) {
+        add_empty(&c->sums, 1);
+        return IRON_OK;
+    }
+    c->after = c->walk.base + end;
+    return iron__block_add_place(&c->starts, c->walk.base + first, err);
+}
+
+/* The cutter's next tokens are those of this piece; finds where samples begin in it. */
+static iron_status begin_piece(const bag_job *job, bag_cutter *c, iron__parallel_source *at,
+                               uint64_t first, uint64_t count, const atomic_bool *stop,
+                               iron_error *err) {
+    uint64_t length = job->cut.value, before[1];
+    iron__tokens_view view = {iron_source_dtype(job->source), before, 1};
+
+    c->position = first;
+    c->end = first + count;
+    c->is_open = false;
+    switch (job->cut.kind) {
+    case IRON_BAG_CUT_SAMPLE:
+        c->start = first % length ? first + (length - first % length) : first;
+        c->start = c->start < first ? NO_START : c->start; /* the sum has overflowed */
+        return IRON_OK;
+    case IRON_BAG_CUT_EOS:
+        c->is_after_eos = first == 0;
+        if (first > 0) {
+            IRON_TRY(iron__parallel_source_read(at, first - 1, before, 1, stop, err));
+            c->is_after_eos = find_eos(&view, 0, length) == 0;
+        }
+        return IRON_OK;
+    default:
+        c->starts.place_count = c->next = 0;
+        return iron__document_walk_range(&c->walk, job->source, job->file_starts, first, c->end,
+                                         take_document, c, stop, err);
+    }
+}
+
+/* Reads past the piece to finish its last sample. */
+static iron_status end_piece(scan_job *scan, bag_cutter *c, iron__parallel_source *at,
+                             const atomic_bool *stop, iron_error *err) {
+    bag_job *job = &scan->bag;
+    bool is_eos = job->cut.kind == IRON_BAG_CUT_EOS;
+    size_t want = is_eos ? FIRST_READ_TOKENS : c->buffer_tokens;
+    uint64_t limit = c->position + LONG_TOKENS;
+
+    if (c->is_open && (is_eos || c->stop > job->stream_tokens))
+        c->stop = job->stream_tokens;
+    while (c->is_open && c->position < c->stop) {
+        iron__tokens_view view = {iron_source_dtype(job->source), c->buffer, 0};
+
+        if (is_eos ? c->position >= limit : c->stop > limit) { /* left to finish_bag */
+            bool has_room;
+
+            c->is_open = false;
+            pthread_mutex_lock(&scan->mutex);
+            has_room = IRON_ARRAY_GROW(&job->longs, job->long_count, &job->long_capacity);
+            if (has_room)
+                job->longs[job->long_count++] =
+                    (bag_long){c->first, is_eos ? NO_START : c->stop, c->position};
+            pthread_mutex_unlock(&scan->mutex);
+            return has_room ? IRON_OK : iron__no_memory(err, "samples");
+        }
+        want = iron__min_size(want, c->buffer_tokens);
+        view.count = iron__min_size(want, c->stop - c->position);
+        IRON_TRY(iron__parallel_source_read(at, c->position, c->buffer, view.count, stop, err));
+        IRON_TRY(iron__stored_check(job->source, c->position, &view, c->position, err));
+        cut_tokens(c, &view);
+        want *= 4;
+    }
+    if (c->is_open)
+        close_sample(c, iron__seal_total(&c->seal));
+    return IRON_OK;
+}
+
+/* Long samples: all threads look for the EOS, then all seal the sample. */
+
+typedef struct long_run {
+    bag_job *job;
+    iron__thread_pool *pool;
+    bag_cutter *cutters; /* one per thread */
+    iron__parallel_source *at;
+    const bag_long *sample;
+    uint64_t first, end;
+    iron__tokens_use use; /* what is done with their tokens */
+    _Atomic uint64_t eos; /* position of the first one found */
+} long_run;
+
+/* A piece of a long sample, for one thread. */
+typedef struct long_piece {
+    long_run *run;
+    bag_cutter *c;
+    uint64_t first;
+    size_t count;
+} long_piece;
+
+static iron_status seal_long_piece(void *context, const void *tokens, iron_error *err) {
+    const long_piece *p = context;
+    const bag_job *job = p->run->job;
+    iron__tokens_view view = {iron_source_dtype(job->source), tokens, p->count};
+    iron__seal seal = {.words.count = p->first - p->run->sample->first};
+
+    IRON_TRY(iron__stored_check(job->source, p->first, &view, p->first, err));
+    iron__seal_view(p->c->row, &view, 0, view.count, p->c->wide, &seal);
+    seal.words = iron__seal_total(&seal);
+    seal.words.count -= p->first - p->run->sample->first;
+    p->c->long_words = iron__seal_merge(p->c->long_words, seal.words);
+    return IRON_OK;
+}
+
+/* The piece with the first EOS ends the ordered run: it reports that it was cancelled. */
+static iron_status search_long_piece(void *context, const void *tokens, iron_error *err) {
+    const long_piece *p = context;
+    iron__tokens_view view = {iron_source_dtype(p->run->job->source), tokens, p->count};
+    size_t at = find_eos(&view, 0, p->run->job->cut.value);
+
+    if (at == view.count)
+        return IRON_OK;
+    iron__lower(&p->run->eos, p->first + at);
+    return iron__fail(err, IRON_E_CANCELLED, 0, "found");
+}
+
+static iron_status use_long_piece(void *context, uint32_t thread, uint64_t index,
+                                  const atomic_bool *stop, iron_error *err) {
+    long_run *run = context;
+    bag_cutter *c = &run->cutters[thread];
+    size_t tokens = c->buffer_tokens / 4 * 4;
+    uint64_t first = run->first + index * tokens, left = run->end - first;
+    long_piece p = {run, c, first, tokens < left ? tokens : (size_t)left};
+    bool is_used = false;
+
+    IRON_TRY(iron__parallel_source_use(run->at, p.first, p.count, run->use, &p, &is_used, err));
+    if (is_used)
+        return IRON_OK;
+    IRON_TRY(iron__parallel_source_read(run->at, p.first, c->buffer, p.count, stop, err));
+    return run->use(&p, c->buffer, err);
+}
+
+/* Positions first ... end-1 by all threads. */
+static iron_status run_long(long_run *run, uint64_t first, uint64_t end, iron__tokens_use use,
+                            iron_error *err) {
+    size_t tokens = run->cutters[0].buffer_tokens / 4 * 4;
+    iron__ordered_run ordered = {.count = (end - first) / tokens + ((end - first) % tokens != 0),
+                                 .piece = use_long_piece,
+                                 .context = run};
+
+    run->first = first;
+    run->end = end;
+    run->use = use;
+    return iron__thread_pool_run_ordered(run->pool, &ordered, err);
+}
+
+/* Adds what all threads found, each with its cutter, and what they left, to job->sums. */
+static iron_status finish_bag(bag_job *job, iron__thread_pool *pool, bag_cutter *cutters,
+                              iron__parallel_source *at, iron_error *err) {
+    uint32_t threads = iron__thread_pool_threads(pool);
+
+    for (uint32_t k = 0; k < threads; k++)
+        iron_bag_merge(&job->sums, &cutters[k].sums);
+    for (size_t k = 0; k < job->long_count; k++) {
+        const bag_long *sample = &job->longs[k];
+        long_run run = {.job = job, .pool = pool, .cutters = cutters, .at = at, .sample = sample};
+        iron__seal_words words = {0, 0, 0, 0};
+        uint64_t end = sample->end;
+
+        if (end == NO_START) {
+            iron_status status;
+
+            atomic_init(&run.eos, NO_START);
+            status = run_long(&run, sample->searched, job->stream_tokens, search_long_piece, err);
+            end = atomic_load(&run.eos);
+            if (status != IRON_OK && end == NO_START)
+                return status;
+            end = end == NO_START ? job->stream_tokens : end + 1;
+        }
+        IRON_TRY(run_long(&run, sample->first, end, seal_long_piece, err));
+        for (uint32_t i = 0; i < threads; i++) {
+            words = iron__seal_merge(words, cutters[i].long_words);
+            cutters[i].long_words = (iron__seal_words){0, 0, 0, 0};
+        }
+        iron__bag_add(&job->sums, words, 1);
+    }
+    return IRON_OK;
+}
+
+/* A bag of a pipe. */
+
+/* The next tokens of a pipe; `starts`: where rows begin that begin in them, or NULL. The starts of
+ * rows are those of a list that grows while the pipe is read. A row that begins where
+ * the next one begins is empty; so the last one waits for the next. */
+static iron_status cut_pipe(bag_cutter *c, const iron__tokens_view *view, const iron__block *starts,
+                            iron_error *err) {
+    size_t kept = c->starts.place_count - c->next;
+
+    if (starts && c->next > 0) {
+        memmove(c->starts.places, c->starts.places + c->next, kept * sizeof *c->starts.places);
+        c->starts.place_count = kept;
+        c->next = 0;
+    }
+    for (size_t k = 0; starts && k < starts->place_count; k++) {
+        uint64_t start = starts->places[k];
+
+        if (c->has_pending && c->pending == start)
+            add_empty(&c->sums, 1);
+        else
+            IRON_TRY(iron__block_add_place(&c->starts, start, err));
+        c->has_pending = true;
+        c->pending = start;
+    }
+    /* the end of an open row may have become known */
+    c->after = NO_START;
+    if (starts && c->is_open)
+        c->stop = c->next < c->starts.place_count ? c->starts.places[c->next] : NO_START;
+    cut_tokens(c, view);
+    return IRON_OK;
+}
+
+static void finish_pipe(bag_job *job, bag_cutter *c) {
+    if (c->is_open)
+        close_sample(c, iron__seal_total(&c->seal));
+    if (c->has_pending && c->pending == c->position)
+        add_empty(&c->sums, 1);
+    iron_bag_merge(&job->sums, &c->sums);
+}
+
 /* Pieces. */
 
-/* The 1 ... 3 tokens of the stream's last quad; the seal pads them with zeros, statistics do
- * not. */
-static void add_last_quad(const scan_job *scan, const uint32_t *tokens, size_t count,
-                          uint64_t first, iron__seal_words *words, iron__token_stats *stats) {
-    uint32_t quad[4] = {0, 0, 0, 0};
-    iron__quads_run run = {quad, 1, first / 4, scan->options.vocab};
-
-    memcpy(quad, tokens, count * sizeof *quad);
-    scan->row->take(&run, words, NULL);
-    words->count -= 4 - count;
-    if (stats)
-        iron__stats_add(stats, tokens, count, first, scan->options.vocab);
-}
-
-static void add_tokens(const scan_job *scan, const uint32_t *tokens, size_t count, uint64_t first,
-                       iron__seal_words *words, iron__token_stats *stats) {
-    iron__quads_run run = {tokens, count / 4, first / 4, scan->options.vocab};
-
-    if (run.quads > 0)
-        scan->row->take(&run, words, stats);
-    if (count % 4 != 0)
-        add_last_quad(scan, tokens + 4 * run.quads, count % 4, first + 4 * run.quads, words, stats);
-}
-
 /* Adds tokens begin ... end-1 of the view as `offset` and following, a multiple of 4, of a stream;
- * only at its end their number may be no multiple of 4. */
+ * only at its end their number may be no multiple of 4: the seal pads the last quad with zeros,
+ * statistics do not. */
 static void add_range(const scan_job *scan, const iron__tokens_view *view, size_t begin, size_t end,
                       uint64_t offset, worker *w, iron__seal_words *words,
                       iron__token_stats *stats) {
@@ -331,8 +806,14 @@ static void add_range(const scan_job *scan, const iron__tokens_view *view, size_
     if (rest > 0) {
         const uint32_t *last =
             iron__view_check_tokens(view, end - rest, &rest, w->wide, &w->has_bad);
+        uint32_t quad[4] = {0, 0, 0, 0};
+        iron__quads_run run = {quad, 1, offset / 4 + quads, scan->options.vocab};
 
-        add_last_quad(scan, last, rest, offset + 4 * quads, words, stats);
+        memcpy(quad, last, rest * sizeof *quad);
+        scan->row->take(&run, words, NULL);
+        words->count -= 4 - rest;
+        if (stats)
+            iron__stats_add(stats, quad, rest, offset + 4 * quads, scan->options.vocab);
     }
 }
 
@@ -347,9 +828,10 @@ static iron__chunk scan_chunk_piece(const scan_job *scan, const piece *p, size_t
     for (size_t at = begin; at < end;) {
         size_t count = iron__min_size(end - at, BLOCK_TOKENS);
         const uint32_t *tokens = iron__view_tokens(&p->view, at, &count, w->wide);
+        const iron__tokens_view block = {IRON_DTYPE_U32, tokens, count};
 
-        add_tokens(scan, tokens, count, p->first + at, &w->words, &w->stats);
-        add_tokens(scan, tokens, count, offset + (at - begin), &words, NULL);
+        add_range(scan, &block, 0, count, p->first + at, w, &w->words, &w->stats);
+        add_range(scan, &block, 0, count, offset + (at - begin), w, &words, NULL);
         at += count;
     }
     with_ahead.count += p->ahead;
@@ -452,7 +934,7 @@ static iron_status add_next(piece_rest *r, const void *tokens, size_t count, iro
     if (scan->files.words)
         add_files(scan, &p, r->w);
     if (scan->has_bag && scan->is_seekable)
-        iron__bag_add(r->w->cutter, &p.view);
+        cut_tokens(r->w->cutter, &p.view);
     r->first += count;
     r->count -= count;
     r->readable -= count;
@@ -489,14 +971,14 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                     .first = all->first + offset,
                     .count = iron__min_size(all->piece_tokens, left),
                     .readable = left + all->ahead};
-    iron__bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
+    bag_job *bag = all->at && all->scan->has_bag ? &all->scan->bag : NULL;
 
     if (!all->at)
         return add_next(&r, all->tokens + offset * iron_dtype_bytes(all->scan->dtype), r.count,
                         err);
     /* with the bag of the samples that begin in the piece */
     if (bag)
-        IRON_TRY(iron__bag_begin(bag, r.w->cutter, all->at, r.first, r.count, stop, err));
+        IRON_TRY(begin_piece(bag, r.w->cutter, all->at, r.first, r.count, stop, err));
     /* Scans a piece of files: where it is, as far as that is possible, otherwise from the
      * buffer. */
     while (r.count > 0) {
@@ -516,7 +998,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
                                             stop, err));
         IRON_TRY(add_next(&r, r.w->buffer, some, err));
     }
-    return bag ? iron__bag_end(bag, r.w->cutter, all->at, stop, err) : IRON_OK;
+    return bag ? end_piece(all->scan, r.w->cutter, all->at, stop, err) : IRON_OK;
 }
 
 /* The threads. */
@@ -524,7 +1006,7 @@ static iron_status scan_piece(void *context, uint32_t index, uint64_t piece_inde
 static void workers_deinit(workers *all) {
     for (uint32_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++) {
         if (all->each[k].cutter)
-            iron__bag_cutter_deinit(all->each[k].cutter);
+            cutter_deinit(all->each[k].cutter);
         iron__release(iron__allocator_default(), all->each[k].buffer);
     }
     iron__release(iron__allocator_default(), all->each);
@@ -558,7 +1040,7 @@ static iron_status workers_init(workers *all, uint64_t tokens, bool reads_files,
         if (!all->scan->has_bag)
             continue;
         w->cutter = &all->cutters[k];
-        iron__bag_cutter_init(w->cutter, &all->scan->bag, w->wide);
+        cutter_init(w->cutter, &all->scan->bag, w->wide);
         w->cutter->buffer = w->buffer;
         w->cutter->buffer_tokens = buffer_tokens(all->scan->dtype);
     }
@@ -573,8 +1055,8 @@ static iron_status report_progress(void *context, uint64_t piece_index, iron_err
 
     if (pieces > 1 && piece_index % pieces != 0)
         return IRON_OK;
-    done = done < all->count ? done : all->count;
-    return scan_progress(all->scan, all->first - all->scan->first + done, err);
+    return scan_progress(all->scan, all->first - all->scan->first + iron__min(done, all->count),
+                         err);
 }
 
 /* Scans the tokens set in `all`, which follow those of the run before. */
@@ -638,7 +1120,7 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
     if (status == IRON_OK)
         status = workers_run(&all, err);
     if (status == IRON_OK && scan->has_bag)
-        status = iron__bag_finish(&scan->bag, all.pool, all.cutters, all.at, err);
+        status = finish_bag(&scan->bag, all.pool, all.cutters, all.at, err);
     if (status == IRON_OK)
         workers_finish(&all);
     workers_deinit(&all);
@@ -651,18 +1133,12 @@ static iron_status scan_files(scan_job *scan, iron_error *err) {
  * when the next one is there, whose first tokens are copied after its own: every slot has memory
  * for them. */
 
-typedef struct pipe_slot {
-    char *tokens;
-    size_t count;        /* 0: the stream has ended */
-    size_t files_known;  /* how many files end in it or before, as far as the reader knew */
-    iron__block *starts; /* of rows, if they are wanted */
-} pipe_slot;
-
 typedef struct pipe_scan {
     scan_job *scan;
     iron__ring *ring;
     /* the reader's; the slots' entries are handed over with the slots */
-    size_t files_known, slot_files_known[SLOTS];
+    size_t files_known;
+    size_t slot_files_known[SLOTS + 1]; /* how many files end in it or before; all at the end */
     iron__block slot_starts[SLOTS + 1]; /* of rows; the last are those found at the end */
     iron_status starts_status;
     iron_error starts_error;
@@ -689,52 +1165,51 @@ static void note_slot(void *context, const iron__ring_piece *read) {
         p->starts_status = iron__source_take_starts(p->scan->source, starts, &p->starts_error);
 }
 
-static iron_status next_slot(pipe_scan *p, pipe_slot *s, iron_error *err) {
-    size_t index = 0;
-
-    s->count = 0;
-    IRON_TRY(iron__ring_next(p->ring, &index, &s->count, err));
-    s->tokens = iron__ring_slot(p->ring, index);
-    s->files_known = s->count > 0 ? p->slot_files_known[index] : p->scan->files.count;
-    s->starts = &p->slot_starts[s->count > 0 ? index : SLOTS];
-    if (s->count == 0 && p->starts_status != IRON_OK && err)
-        *err = p->starts_error;
-    return s->count == 0 ? p->starts_status : IRON_OK;
-}
-
-/* Samples of a pipe follow each other: one thread cuts and seals them. At the end, a slot without
- * tokens. */
-static iron_status add_slot_samples(workers *all, const pipe_slot *slot, iron_error *err) {
-    iron__tokens_view view = {all->scan->dtype, slot->tokens, slot->count};
-
-    if (!all->scan->has_bag)
+/* *slot is SLOTS, and *count 0, at the end. */
+static iron_status next_slot(pipe_scan *p, size_t *slot, size_t *count, iron_error *err) {
+    *slot = SLOTS;
+    IRON_TRY(iron__ring_next(p->ring, slot, count, err));
+    if (*count > 0)
         return IRON_OK;
-    return iron__bag_add_pipe(all->each[0].cutter, &view,
-                              all->scan->bag.has_starts ? slot->starts : NULL, err);
+    *slot = SLOTS;
+    return p->starts_status == IRON_OK ? IRON_OK : iron__fail_again(err, &p->starts_error);
 }
 
 static iron_status scan_slots(workers *all, pipe_scan *p, iron_error *err) {
-    size_t width = iron_dtype_bytes(all->scan->dtype);
-    pipe_slot now, next;
+    size_t width = iron_dtype_bytes(all->scan->dtype), slot, next, next_count;
+    iron__tokens_view view = {.dtype = all->scan->dtype};
 
-    IRON_TRY(next_slot(p, &now, err));
-    for (; now.count > 0; now = next) {
-        IRON_TRY(next_slot(p, &next, err));
-        all->scan->files.known = next.files_known;
-        all->tokens = now.tokens;
-        all->count = now.count;
-        all->ahead = iron__min_size(AHEAD_TOKENS, next.count);
-        if (all->ahead > 0)
-            memcpy(now.tokens + now.count * width, next.tokens, (size_t)all->ahead * width);
-        IRON_TRY(workers_run(all, err));
-        IRON_TRY(add_slot_samples(all, &now, err));
-        all->first += now.count;
+    p->slot_files_known[SLOTS] = p->scan->files.count;
+    IRON_TRY(next_slot(p, &slot, &view.count, err));
+    for (;;) {
+        /* samples of a pipe follow each other: one thread cuts and seals them */
+        const iron__block *starts = p->scan->bag.has_starts ? &p->slot_starts[slot] : NULL;
+
+        if (view.count > 0) {
+            char *tokens = iron__ring_slot(p->ring, slot);
+
+            IRON_TRY(next_slot(p, &next, &next_count, err));
+            view.data = all->tokens = tokens;
+            all->scan->files.known = p->slot_files_known[next];
+            all->count = view.count;
+            all->ahead = iron__min_size(AHEAD_TOKENS, next_count);
+            if (all->ahead > 0)
+                memcpy(tokens + view.count * width, iron__ring_slot(p->ring, next),
+                       (size_t)all->ahead * width);
+            IRON_TRY(workers_run(all, err));
+        }
+        if (all->scan->has_bag)
+            IRON_TRY(cut_pipe(all->each[0].cutter, &view, starts, err));
+        if (view.count == 0)
+            break;
+        all->first += view.count;
         iron__ring_free(p->ring);
         IRON_TRY(scan_progress(all->scan, all->first, err));
+        slot = next;
+        view.count = next_count;
     }
-    IRON_TRY(add_slot_samples(all, &now, err));
     if (all->scan->has_bag)
-        iron__bag_finish_pipe(&all->scan->bag, all->each[0].cutter);
+        finish_pipe(&all->scan->bag, all->each[0].cutter);
     return IRON_OK;
 }
 
@@ -780,77 +1255,70 @@ typedef struct gpu_scan {
     iron__token_stats stats;
 } gpu_scan;
 
-static iron_status open_ring(gpu_scan *g, iron_error *err) {
+static iron_status seal_on_device(gpu_scan *g, uint32_t device, iron_progress progress,
+                                  void *of_part, iron_error *err) {
+    const iron__gpu_devices *devices = &g->scan->devices;
+    uint32_t threads = g->scan->threads / devices->count;
+    iron__seal_device_config config = {.backend = devices->backend,
+                                       .device = device,
+                                       .vocab = g->scan->options.vocab,
+                                       .sharers = devices->count,
+                                       .allocator = iron__allocator_default()};
     iron__ring_options o = {.source = g->scan->source,
-                            .shape = g->device.feed->shape,
                             .tokens = g->count,
                             .is_shared = g->count > 0,
                             .skip = g->first,
-                            .allocator = iron__allocator_default()};
+                            .allocator = config.allocator};
+    iron__gpu_feed *feed;
 
-    o.shape.slot_bytes = iron__gpu_feed_slot_bytes(g->device.feed, g->scan->dtype);
-    if (iron__gpu_feed_has_slots(g->device.feed)) {
-        IRON_TRY(iron__gpu_feed_slots(g->device.feed, g->slots, err));
+    IRON_TRY(iron__thread_pool_create(threads > 0 ? threads : 1, config.allocator, &g->pool, err));
+    config.pool = g->pool;
+    IRON_TRY(iron__seal_device_open(&g->device, &config, err));
+    IRON_TRY(iron__seal_device_begin(&g->device, g->first, err));
+    feed = g->device.feed;
+    o.shape = feed->shape;
+    o.shape.slot_bytes = iron__gpu_feed_slot_bytes(feed, g->scan->dtype);
+    if (iron__gpu_feed_has_slots(feed)) {
+        IRON_TRY(iron__gpu_feed_slots(feed, g->slots, err));
         o.slots = g->slots;
     }
-    return iron__ring_create(&o, &g->ring, err);
-}
+    IRON_TRY(iron__ring_create(&o, &g->ring, err));
+    for (;;) {
+        iron__tokens_view view = {.dtype = g->scan->dtype};
+        size_t released = 1, slot;
 
-/* Feeds the next slot; *count is 0 at the end. */
-static iron_status feed_slot(gpu_scan *g, size_t *count, iron_error *err) {
-    iron__tokens_view view = {g->scan->dtype, NULL, 0};
-    size_t released = 1, slot;
-
-    IRON_TRY(iron__ring_next(g->ring, &slot, count, err));
-    if (*count == 0)
-        return IRON_OK;
-    view.data = iron__ring_slot(g->ring, slot);
-    view.count = *count;
-    IRON_TRY(iron__view_check(&view, g->first + g->done, err));
-    if (iron__gpu_feed_has_slots(g->device.feed))
-        IRON_TRY(
-            iron__gpu_feed_send_slot(g->device.feed, slot, view.dtype, view.count, &released, err));
-    else
-        IRON_TRY(iron__gpu_feed_host(g->device.feed, &view, err));
-    for (size_t k = 0; k < released; k++)
-        iron__ring_free(g->ring);
-    g->done += *count;
-    return IRON_OK;
+        IRON_TRY(iron__ring_next(g->ring, &slot, &view.count, err));
+        if (view.count == 0)
+            return iron__seal_device_fetch(&g->device, &g->words, &g->stats, err);
+        view.data = iron__ring_slot(g->ring, slot);
+        IRON_TRY(iron__view_check(&view, g->first + g->done, err));
+        if (o.slots)
+            IRON_TRY(iron__gpu_feed_send_slot(feed, slot, view.dtype, view.count, &released, err));
+        else
+            IRON_TRY(iron__gpu_feed_host(feed, &view, err));
+        for (size_t k = 0; k < released; k++)
+            iron__ring_free(g->ring);
+        g->done += view.count;
+        IRON_TRY(iron__progress(progress, of_part, g->done, g->count, err));
+    }
 }
 
 /* The range of one device. */
 static iron_status scan_on_device(void *context, size_t index, iron_progress progress,
                                   void *of_part, iron_error *err) {
     gpu_scan *g = (gpu_scan *)context + index;
-    const iron__gpu_devices *devices = &g->scan->devices;
-    uint32_t threads = g->scan->threads / devices->count;
-    iron__seal_device_config config = {.backend = devices->backend,
-                                       .device = devices->index[index],
-                                       .vocab = g->scan->options.vocab,
-                                       .sharers = devices->count,
-                                       .allocator = iron__allocator_default()};
+    uint32_t device = g->scan->devices.index[index];
     iron_error why = {0};
-    iron_status status =
-        iron__thread_pool_create(threads > 0 ? threads : 1, config.allocator, &g->pool, &why);
+    iron_status status = seal_on_device(g, device, progress, of_part, &why);
 
-    config.pool = g->pool;
-    if (status == IRON_OK)
-        status = iron__seal_device_open(&g->device, &config, &why);
-    if (status == IRON_OK)
-        status = iron__seal_device_begin(&g->device, g->first, &why);
-    if (status == IRON_OK)
-        status = open_ring(g, &why);
-    for (size_t count = 1; status == IRON_OK && count > 0;) {
-        status = feed_slot(g, &count, &why);
-        if (status == IRON_OK)
-            status = iron__progress(progress, of_part, g->done, g->count, &why);
-    }
-    if (status == IRON_OK)
-        status = iron__seal_device_fetch(&g->device, &g->words, &g->stats, &why);
+    /* it could not be opened, or its driver has reported an error */
+    bool has_failed =
+        !g->device.feed || iron__gpu_device_check(g->device.feed->device, NULL) != IRON_OK;
+
     if (err)
         *err = why;
-    if (status != IRON_OK && devices->count > 1 && iron__seal_device_has_failed(&g->device))
-        iron__fail(err, status, why.native, "device %u: %.200s", config.device, why.text);
+    if (status != IRON_OK && g->scan->devices.count > 1 && has_failed)
+        iron__fail(err, status, why.native, "device %u: %.200s", device, why.text);
     iron__ring_destroy(g->ring); /* its threads end before their slots are freed */
     iron__seal_device_close(&g->device);
     iron__thread_pool_destroy(g->pool);
@@ -894,26 +1362,6 @@ static iron_status scan_gpus(scan_job *scan, iron_error *err) {
 
 /* The manifest. */
 
-/* Prepares the seals of files; for one file nothing is needed. */
-static iron_status file_seals_init(scan_job *s, iron_error *err) {
-    file_seals *files = &s->files;
-    size_t count = iron_source_file_count(s->source);
-
-    if (!s->seals_files || count < 2)
-        return IRON_OK;
-    files->count = count;
-    files->starts = calloc(count + 1, sizeof *files->starts);
-    files->words = calloc(count, sizeof *files->words);
-    IRON_FAIL_IF(!files->starts || !files->words, err, IRON_E_NOMEM,
-                 "out of memory for seals of %zu files", count);
-    if (!s->is_seekable)
-        return IRON_OK;
-    for (size_t k = 0; k < count; k++)
-        files->starts[k + 1] = files->starts[k] + iron_source_file_tokens(s->source, k);
-    files->known = count;
-    return IRON_OK;
-}
-
 /* After the scan: only then the files of a pipe are known. */
 static iron_status list_files(const scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
@@ -952,6 +1400,8 @@ static iron_status list_files(const scan_job *s, iron_error *err) {
 
 static iron_status fill_manifest(scan_job *s, iron_error *err) {
     iron_manifest *m = s->manifest;
+    file_seals *files = &s->files;
+    size_t count = iron_source_file_count(s->source);
 
     m->first = s->first;
     m->vocab = s->options.vocab;
@@ -959,7 +1409,16 @@ static iron_status fill_manifest(scan_job *s, iron_error *err) {
     m->parts = s->options.parts;
     m->chunk_tokens = s->options.chunk_tokens;
     m->stats = iron__token_stats_neutral();
-    IRON_TRY(file_seals_init(s, err));
+    if (s->seals_files && count > 1) { /* one file has the stream's seal */
+        files->count = count;
+        files->starts = calloc(count + 1, sizeof *files->starts);
+        files->words = calloc(count, sizeof *files->words);
+        IRON_FAIL_IF(!files->starts || !files->words, err, IRON_E_NOMEM,
+                     "out of memory for seals of %zu files", count);
+        files->known = s->is_seekable ? count : 0;
+        for (size_t k = 0; k < files->known; k++)
+            files->starts[k + 1] = files->starts[k] + iron_source_file_tokens(s->source, k);
+    }
     if (is_on_gpu(s))
         IRON_TRY(scan_gpus(s, err));
     else if (s->is_seekable)
@@ -989,7 +1448,6 @@ iron_status iron__scan(iron_source *source, iron__scan_what what, uint64_t base,
                   .lists_files = what == IRON_SCAN_MANIFEST || what == IRON_SCAN_FILE_SEALS,
                   .samples_files = what == IRON_SCAN_MANIFEST,
                   .is_bag_only = what == IRON_SCAN_BAG};
-    iron__bag_range range;
     iron_status status = IRON_OK;
     bool is_whole;
 
@@ -1018,14 +1476,13 @@ iron_status iron__scan(iron_source *source, iron__scan_what what, uint64_t base,
     IRON_TRY(set_range(&s, is_whole, err));
     IRON_TRY(check_chunk_count(&s, err));
     IRON_TRY(IRON_NEW(&s.manifest, 1, "a manifest", err));
-    range = (iron__bag_range){s.first, s.count, o->part};
     pthread_mutex_init(&s.mutex, NULL);
     if (s.has_bag)
-        status = iron__bag_job_init(&s.bag, source, o->bag, s.is_seekable ? &range : NULL, err);
+        status = bag_job_init(&s, err);
     if (status == IRON_OK)
         status = fill_manifest(&s, err);
-    if (s.has_bag)
-        iron__bag_job_deinit(&s.bag);
+    free(s.bag.file_starts);
+    free(s.bag.longs);
     pthread_mutex_destroy(&s.mutex);
     free(s.files.starts);
     free(s.files.words);

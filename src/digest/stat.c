@@ -40,15 +40,16 @@
 
 typedef struct stat_run {
     uint64_t length; /* 0 if there is none */
-    uint64_t position;
-    uint32_t value;
+    uint64_t position, value;
 } stat_run;
 
 typedef struct stat_range {
     uint64_t first, tokens, zeros, out_of_vocab;
     uint32_t min, max; /* of no tokens: UINT32_MAX and 0 */
-    uint32_t place_count;
-    iron_stat_place places[IRON_STAT_PLACES];
+    uint64_t place_count;
+    struct {
+        uint64_t position, value;
+    } places[IRON_STAT_PLACES];   /* those past the count are zeros */
     stat_run head, tail, longest; /* runs; head and tail are one if all tokens are equal */
     uint64_t ends;                /* how often the eos occurs */
     uint64_t document_head;       /* tokens up to and including the first eos */
@@ -146,23 +147,6 @@ static uint64_t lengths_tokens(const stat_lengths *t) {
     return sum;
 }
 
-/* 0: there are no documents. */
-static uint64_t lengths_min(const stat_lengths *t) {
-    for (size_t k = 1; k <= LENGTHS_EXACT; k++)
-        if (t->counts[k] > 0)
-            return k;
-    return t->longer_min;
-}
-
-static uint64_t lengths_max(const stat_lengths *t) {
-    if (t->longer_max > 0)
-        return t->longer_max;
-    for (size_t k = (size_t)LENGTHS_EXACT; k > 0; k--)
-        if (t->counts[k] > 0)
-            return k;
-    return 0;
-}
-
 /* The length with number rank (1 ... total) in ascending order; for a shared counter, the smallest
  * length it can stand for. `extra` are up to two lengths that are not in the table. */
 static uint64_t lengths_at(const stat_lengths *t, const uint64_t *extra, size_t extras,
@@ -178,6 +162,21 @@ static uint64_t lengths_at(const stat_lengths *t, const uint64_t *extra, size_t 
             return smallest_of(k);
     }
     return 0;
+}
+
+/* 0: there are no documents. */
+static uint64_t lengths_min(const stat_lengths *t) {
+    uint64_t low = lengths_at(t, NULL, 0, 1);
+
+    return low > LENGTHS_EXACT ? t->longer_min : low;
+}
+
+static uint64_t lengths_max(const stat_lengths *t) {
+    size_t k = (size_t)LENGTHS_EXACT;
+
+    while (k > 0 && t->counts[k] == 0)
+        k--;
+    return t->longer_max > 0 ? t->longer_max : k;
 }
 
 /* Entropy. */
@@ -247,73 +246,13 @@ static void offer_run(stat_run *longest, stat_run run) {
         *longest = run;
 }
 
-/* Returns the length of the document that began in a, after its first end, and ended in b; 0: there
- * is none. It is not counted yet. */
-static uint64_t append_documents(stat_range *a, const stat_range *b) {
-    uint64_t joined = a->document_tail + b->document_head;
-    bool is_head = a->ends == 0;
-
-    if (b->ends == 0) {
-        a->document_tail += b->document_tail;
-        return 0;
-    }
-    a->ends += b->ends;
-    a->document_tail = b->document_tail;
-    if (is_head)
-        a->document_head = joined;
-    return is_head ? 0 : joined;
-}
-
-/* Continues a with b; returns as append_documents does. */
-static uint64_t range_append(stat_range *a, const stat_range *b) {
-    uint64_t joined;
-    stat_run run = a->tail;
-
-    if (b->tokens == 0)
-        return 0;
-    if (a->tokens == 0) {
-        *a = *b;
-        return 0;
-    }
-    if (a->tail.value == b->head.value) {
-        run.length += b->head.length;
-        offer_run(&a->longest, run);
-        if (a->head.length == a->tokens)
-            a->head = run;
-        a->tail = b->head.length == b->tokens ? run : b->tail;
-    } else {
-        a->tail = b->tail;
-    }
-    offer_run(&a->longest, b->longest);
-    for (uint32_t k = 0; k < b->place_count && a->place_count < IRON_STAT_PLACES; k++)
-        a->places[a->place_count++] = b->places[k];
-    joined = append_documents(a, b);
-    a->tokens += b->tokens;
-    a->zeros += b->zeros;
-    a->out_of_vocab += b->out_of_vocab;
-    a->min = a->min < b->min ? a->min : b->min;
-    a->max = a->max > b->max ? a->max : b->max;
-    return joined;
-}
-
 /* The object. */
-
-static stat_lengths *make_lengths(iron_error *err) {
-    return iron__allocate(iron__allocator_default(), 1, sizeof(stat_lengths), "a table of lengths",
-                          err);
-}
-
-/* Adds a table of the files' rows or documents. */
-static iron_status begin_own(iron_stat *stat, iron_bag_cut_kind cut, iron_error *err) {
-    stat->own = make_lengths(err);
-    stat->own_cut = cut;
-    return stat->own ? IRON_OK : IRON_E_NOMEM;
-}
 
 /* Checks the rule; statistics of no tokens at `first`. */
 static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint64_t first,
                                iron_stat **out, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
+    iron_status status = IRON_OK;
     iron_stat *s;
 
     *out = NULL;
@@ -329,16 +268,14 @@ static iron_status stat_create(const stat_rule *rule, bool wants_histogram, uint
     s->rule = *rule;
     s->range = range_at(first);
     if (rule->eos != IRON_COUNT_UNKNOWN)
-        s->lengths = make_lengths(err);
-    if (wants_histogram)
-        s->histogram =
-            iron__allocate(memory, (size_t)rule->vocab, sizeof(uint64_t), "a histogram", err);
-    if ((rule->eos != IRON_COUNT_UNKNOWN && !s->lengths) || (wants_histogram && !s->histogram)) {
+        status = IRON_ALLOCATE(&s->lengths, memory, 1, "a table of lengths", err);
+    if (status == IRON_OK && wants_histogram)
+        status = IRON_ALLOCATE(&s->histogram, memory, (size_t)rule->vocab, "a histogram", err);
+    if (status == IRON_OK)
+        *out = s;
+    else
         iron_stat_destroy(s);
-        return IRON_E_NOMEM;
-    }
-    *out = s;
-    return IRON_OK;
+    return status;
 }
 
 void iron_stat_destroy(iron_stat *stat) {
@@ -352,12 +289,46 @@ void iron_stat_destroy(iron_stat *stat) {
     iron__release(memory, stat);
 }
 
-/* Continues the statistics with a range that follows directly. */
-static void append_range(iron_stat *stat, const stat_range *next) {
-    uint64_t joined = range_append(&stat->range, next);
+/* Adds a table of the files' rows or documents. */
+static iron_status begin_own(iron_stat *stat, iron_bag_cut_kind cut, iron_error *err) {
+    stat->own_cut = cut;
+    return IRON_ALLOCATE(&stat->own, iron__allocator_default(), 1, "a table of lengths", err);
+}
 
-    if (joined > 0)
-        lengths_add(stat->lengths, joined, 1);
+/* Continues the statistics with a range that follows directly. */
+static void append_range(iron_stat *stat, const stat_range *b) {
+    stat_range *a = &stat->range;
+    stat_run run = a->tail;
+
+    if (b->tokens == 0)
+        return;
+    if (a->tokens == 0) {
+        *a = *b;
+        return;
+    }
+    if (a->tail.value == b->head.value) {
+        run.length += b->head.length;
+        offer_run(&a->longest, run);
+        if (a->head.length == a->tokens)
+            a->head = run;
+        a->tail = b->head.length == b->tokens ? run : b->tail;
+    } else {
+        a->tail = b->tail;
+    }
+    offer_run(&a->longest, b->longest);
+    for (size_t k = 0; k < b->place_count && a->place_count < IRON_STAT_PLACES; k++)
+        a->places[a->place_count++] = b->places[k];
+    if (b->ends > 0 && a->ends > 0) /* a document began in a, after its first end, and ended in b */
+        lengths_add(stat->lengths, a->document_tail + b->document_head, 1);
+    else if (b->ends > 0)
+        a->document_head = a->document_tail + b->document_head;
+    a->document_tail = (b->ends > 0 ? 0 : a->document_tail) + b->document_tail;
+    a->ends += b->ends;
+    a->tokens += b->tokens;
+    a->zeros += b->zeros;
+    a->out_of_vocab += b->out_of_vocab;
+    a->min = (uint32_t)iron__min(a->min, b->min);
+    a->max = (uint32_t)iron__max(a->max, b->max);
 }
 
 iron_status iron_stat_append(iron_stat *stat, const iron_stat *next, iron_error *err) {
@@ -398,13 +369,13 @@ const uint64_t *iron_stat_histogram(const iron_stat *stat, uint64_t *ids) {
 /* `open` are lengths that are not in the table; `n` counts all documents. */
 static void describe_lengths(const stat_lengths *t, const uint64_t *open, size_t opens, uint64_t n,
                              iron_stat_report *report) {
-    uint64_t low = t->counts[0] > 0 ? 0 : lengths_min(t), high = lengths_max(t);
+    uint64_t low = lengths_min(t), high = lengths_max(t);
 
     if (n == 0)
         return;
     for (size_t k = 0; k < opens; k++) {
         low = low == 0 || open[k] < low ? open[k] : low;
-        high = open[k] > high ? open[k] : high;
+        high = iron__max(open[k], high);
     }
     report->documents = n;
     report->document_min = low;
@@ -419,18 +390,18 @@ iron_status iron_stat_describe(const iron_stat *stat, iron_stat_report *report, 
     const stat_range *r = &stat->range;
 
     IRON_TRY(iron__struct_check(report, sizeof *report, "iron_stat_report", err));
-    memset(report, 0, sizeof *report);
-    report->struct_size = sizeof *report;
-    report->min = r->tokens ? r->min : 0;
-    report->max = r->max;
-    report->tokens = r->tokens;
-    report->zeros = r->zeros;
-    report->out_of_vocab = r->out_of_vocab;
-    report->place_count = r->place_count;
-    memcpy(report->places, r->places, sizeof report->places);
-    report->run_length = r->longest.length;
-    report->run_position = r->longest.position;
-    report->run_value = r->longest.value;
+    *report = (iron_stat_report){.struct_size = sizeof *report,
+                                 .min = r->tokens ? r->min : 0,
+                                 .max = r->max,
+                                 .tokens = r->tokens,
+                                 .zeros = r->zeros,
+                                 .out_of_vocab = r->out_of_vocab,
+                                 .place_count = (uint32_t)r->place_count,
+                                 .run_length = r->longest.length,
+                                 .run_position = r->longest.position,
+                                 .run_value = (uint32_t)r->longest.value};
+    for (size_t k = 0; k < IRON_STAT_PLACES; k++)
+        report->places[k] = (iron_stat_place){r->places[k].position, (uint32_t)r->places[k].value};
     if (stat->lengths) {
         uint64_t open[2]; /* the range's first and last document, which are in no table */
         size_t opens = 0;
@@ -508,20 +479,21 @@ typedef struct piece {
 
 /* What a thread has for itself; allocated apart, so that neighbours share no cache line. */
 typedef struct worker {
-    uint32_t *histogram[2]; /* of vocab counters each, NULL without; even and odd tokens, so that
-                               counting a value twice running does not wait for itself */
-    uint64_t run_floor;     /* an earlier piece has a run of this length: later ones that are not
+    uint32_t
+        *histogram[2];  /* of vocab counters each, NULL without, allocated together; even and odd
+                               tokens, so that counting a value twice running does not wait for
+                               itself */
+    uint64_t run_floor; /* an earlier piece has a run of this length: later ones that are not
                                longer need not be found */
     uint64_t shorts[SHORT_DOCUMENTS + 1]; /* documents inside pieces, by length */
     void *buffer;                         /* of a piece, where tokens come from files */
-    uint32_t *counters;                   /* of both histograms */
 } worker;
 
 typedef struct workers {
     iron_stat *stat; /* the rounds are appended to it */
     const iron_source *source;
     iron_dtype dtype;
-    uint64_t total; /* tokens there will be, or IRON_COUNT_UNKNOWN */
+    uint64_t total; /* tokens there will be, as far as that is known */
     uint64_t done;  /* tokens of all rounds so far */
     iron_progress progress;
     void *context;
@@ -565,8 +537,10 @@ static inline uint64_t position_of(const builder *b, size_t ahead) {
 static void add_place(builder *b, uint32_t value, size_t ahead) {
     stat_range *r = b->range;
 
-    if (r->place_count < IRON_STAT_PLACES)
-        r->places[r->place_count++] = (iron_stat_place){position_of(b, ahead), value};
+    if (r->place_count < IRON_STAT_PLACES) {
+        r->places[r->place_count].position = position_of(b, ahead);
+        r->places[r->place_count++].value = value;
+    }
     r->out_of_vocab++;
 }
 
@@ -577,11 +551,8 @@ static inline void lengthen_run(builder *b, uint64_t by) {
     if (r->head.length == r->tail.position + r->tail.length - r->first)
         r->head.length += by;
     r->tail.length += by;
-    if (r->tail.length > r->longest.length) {
-        r->longest = r->tail;
-        if (r->tail.length > b->run_floor)
-            b->run_floor = r->tail.length;
-    }
+    offer_run(&r->longest, r->tail);
+    b->run_floor = iron__max(b->run_floor, r->longest.length);
 }
 
 static inline void add_to_run(builder *b, uint32_t value, size_t ahead) {
@@ -711,7 +682,7 @@ static void collect_counts(workers *all) {
             continue;
         for (size_t id = 0; id < stat->rule.vocab; id++)
             stat->histogram[id] += (uint64_t)w->histogram[0][id] + w->histogram[1][id];
-        memset(w->counters, 0, 2 * (size_t)stat->rule.vocab * sizeof(uint32_t));
+        memset(w->histogram[0], 0, 2 * (size_t)stat->rule.vocab * sizeof(uint32_t));
     }
     all->uncollected = 0;
 }
@@ -732,63 +703,50 @@ static iron_status run_round(workers *all, size_t count, iron_error *err) {
     return iron__progress(all->progress, all->context, all->done, all->total, err);
 }
 
-static iron_status make_worker(worker **out, const workers *all, bool reads_files,
-                               iron_error *err) {
-    const iron_allocator *memory = iron__allocator_default();
-    size_t vocab = (size_t)all->stat->rule.vocab;
-    worker *w;
-
-    IRON_TRY(IRON_ALLOCATE(out, memory, 1, "a thread's statistics", err));
-    w = *out;
-    if (reads_files) {
-        w->buffer = iron__allocate(memory, PIECE_TOKENS, iron_dtype_bytes(all->dtype),
-                                   "a reading buffer", err);
-        if (!w->buffer)
-            return IRON_E_NOMEM;
-    }
-    if (all->stat->histogram) {
-        IRON_TRY(IRON_ALLOCATE(&w->counters, memory, 2 * vocab, "a histogram", err));
-        w->histogram[0] = w->counters;
-        w->histogram[1] = w->counters + vocab;
-    }
-    return IRON_OK;
-}
-
 /* Starts threads and allocates memory for workers whose first fields are set. To be deinitialised
  * whatever this returns. threads 0: every CPU. */
 static iron_status workers_init(workers *all, uint32_t threads, bool reads_files, iron_error *err) {
     const iron_allocator *memory = iron__allocator_default();
     uint64_t pieces = all->total / PIECE_TOKENS + 1;
     /* its caller has made stat: NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
-    uint64_t histograms = COUNTERS_MAX / (2 * all->stat->rule.vocab) + 1;
+    size_t vocab = (size_t)all->stat->rule.vocab, histograms = COUNTERS_MAX / (2 * vocab) + 1;
     size_t count = threads ? threads : iron__cpu_threads();
 
     /* no more threads than there are pieces, or than may have a histogram */
     count = count < IRON_THREADS_MAX ? count : IRON_THREADS_MAX;
     count = count < pieces ? count : (size_t)pieces;
-    count = all->stat->histogram && histograms < count ? (size_t)histograms : count;
+    count = all->stat->histogram && histograms < count ? histograms : count;
     all->piece_capacity = count * ROUND_PIECES;
     all->piece_capacity = iron__min_size(all->piece_capacity, ROUND_PIECES_MAX);
     if (all->piece_capacity < SLOT_BYTES / PIECE_TOKENS)
         all->piece_capacity = SLOT_BYTES / PIECE_TOKENS; /* a slot of 8-bit tokens */
     IRON_TRY(iron__thread_pool_create((uint32_t)count, memory, &all->pool, err));
     IRON_TRY(IRON_ALLOCATE(&all->pieces, memory, all->piece_capacity, "a round's pieces", err));
-    all->each = iron__allocate(memory, count, sizeof(worker *), "a list of threads", err);
-    if (!all->each)
-        return IRON_E_NOMEM;
-    for (all->worker_count = 0; all->worker_count < count;)
-        IRON_TRY(make_worker(&all->each[all->worker_count++], all, reads_files, err));
+    IRON_TRY(IRON_ALLOCATE(&all->each, memory, count, "a list of threads", err));
+    for (; all->worker_count < count; all->worker_count++) {
+        worker *w;
+
+        IRON_TRY(IRON_ALLOCATE(&w, memory, 1, "a thread's statistics", err));
+        all->each[all->worker_count] = w;
+        if (reads_files)
+            IRON_TRY(iron__allocate_at((iron__array *)&w->buffer, memory, PIECE_TOKENS,
+                                       iron_dtype_bytes(all->dtype), "a reading buffer", err));
+        if (all->stat->histogram) {
+            IRON_TRY(IRON_ALLOCATE(&w->histogram[0], memory, 2 * vocab, "a histogram", err));
+            w->histogram[1] = w->histogram[0] + vocab;
+        }
+    }
     return IRON_OK;
 }
 
 static void workers_deinit(workers *all) {
     const iron_allocator *memory = iron__allocator_default();
 
-    for (size_t k = 0; k < all->worker_count; k++) {
+    for (size_t k = 0; all->each && k < iron__thread_pool_threads(all->pool); k++) {
         if (!all->each[k])
             continue;
         iron__release(memory, all->each[k]->buffer);
-        iron__release(memory, all->each[k]->counters);
+        iron__release(memory, all->each[k]->histogram[0]);
         iron__release(memory, all->each[k]);
     }
     iron__release(memory, all->each);
@@ -803,11 +761,8 @@ static iron_status stat_files(workers *all, iron_source *source, iron_error *err
     iron_status status =
         iron__parallel_source_open(source, iron__allocator_default(), &all->at, err);
 
-    while (status == IRON_OK && all->done < all->total) {
-        uint64_t left = all->total - all->done;
-
-        status = run_round(all, left < most ? (size_t)left : most, err);
-    }
+    while (status == IRON_OK && all->done < all->total)
+        status = run_round(all, iron__min_size(most, all->total - all->done), err);
     iron__parallel_source_close(all->at);
     if (status == IRON_OK)
         iron__source_seek(source,
@@ -864,19 +819,13 @@ static void note_rows(void *context, const iron__ring_piece *read) {
     }
 }
 
-/* The rows are wanted, if all files have them. */
-static iron_status begin_rows(const workers *all, pipe_rows *rows, iron_error *err) {
-    iron_stat *stat = all->stat;
-    iron_bag_cut cut;
+/* What all files are cut into, if that is wanted: without an eos. */
+static iron_bag_cut_kind own_cut(const iron_stat *stat, const iron_source *source) {
+    iron_bag_cut cut = {IRON_BAG_CUT_NONE, 0};
 
-    if (stat->rule.eos != IRON_COUNT_UNKNOWN || all->total != iron_source_tokens(rows->source) ||
-        iron_bag_source_cut(rows->source, &cut, NULL) != IRON_OK || cut.kind != IRON_BAG_CUT_ROWS ||
-        !iron__source_tells_starts(rows->source))
-        return IRON_OK;
-    IRON_TRY(begin_own(stat, cut.kind, err));
-    rows->lengths = stat->own;
-    iron__source_note_starts(rows->source);
-    return IRON_OK;
+    if (stat->rule.eos == IRON_COUNT_UNKNOWN)
+        (void)iron_bag_source_cut(source, &cut, NULL);
+    return cut.kind;
 }
 
 static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err) {
@@ -886,11 +835,16 @@ static iron_status stat_pipe(workers *all, iron_source *source, iron_error *err)
                                   .allocator = iron__allocator_default(),
                                   .context = &rows};
     iron__ring *ring = NULL;
-    iron_status status = begin_rows(all, &rows, err);
+    iron_status status;
 
-    options.filled = rows.lengths ? note_rows : NULL;
-    if (status == IRON_OK)
-        status = iron__ring_create(&options, &ring, err);
+    if (all->total == iron_source_tokens(source) &&
+        own_cut(all->stat, source) == IRON_BAG_CUT_ROWS && iron__source_tells_starts(source)) {
+        IRON_TRY(begin_own(all->stat, IRON_BAG_CUT_ROWS, err));
+        rows.lengths = all->stat->own;
+        iron__source_note_starts(source);
+        options.filled = note_rows;
+    }
+    status = iron__ring_create(&options, &ring, err);
     if (status == IRON_OK)
         status = stat_slots(all, ring, err);
     iron__ring_destroy(ring);
@@ -948,7 +902,7 @@ static iron_status walk_piece(void *context, uint32_t thread, uint64_t index,
                               const atomic_bool *stop, iron_error *err) {
     own_walk *w = context;
     uint64_t first = w->first + index * WALK_TOKENS;
-    uint64_t end = WALK_TOKENS < w->end - first ? first + WALK_TOKENS : w->end;
+    uint64_t end = first + iron__min(WALK_TOKENS, w->end - first);
     found_lengths found = {.walk = w};
     iron_status status = iron__document_walk_range(&w->threads[thread], w->source, w->starts, first,
                                                    end, note_document, &found, stop, err);
@@ -966,13 +920,12 @@ static iron_status stat_own(workers *all, iron_source *source, iron_error *err) 
         .source = source, .first = stat->range.first, .end = stat->range.first + all->total};
     const iron__ordered_run run = {
         .count = (all->total + WALK_TOKENS - 1) / WALK_TOKENS, .piece = walk_piece, .context = &w};
-    iron_bag_cut cut;
+    iron_bag_cut_kind cut = own_cut(stat, source);
     iron_status status;
 
-    if (stat->rule.eos != IRON_COUNT_UNKNOWN ||
-        iron_bag_source_cut(source, &cut, NULL) != IRON_OK || cut.kind == IRON_BAG_CUT_NONE)
+    if (cut == IRON_BAG_CUT_NONE)
         return IRON_OK;
-    IRON_TRY(begin_own(stat, cut.kind, err));
+    IRON_TRY(begin_own(stat, cut, err));
     w.lengths = stat->own;
     w.starts = iron__file_starts(source, err);
     if (!w.starts)
@@ -991,30 +944,6 @@ static iron_status stat_own(workers *all, iron_source *source, iron_error *err) 
     return status;
 }
 
-/* How many tokens the range has, as far as that is known. */
-static iron_status find_range(const iron_stat_options *o, const iron_source *source,
-                              uint64_t *count, iron_error *err) {
-    bool is_file = iron__source_is_seekable(source);
-    uint64_t tokens = iron_source_tokens(source);
-
-    IRON_FAIL_IF(o->first % 4 != 0, err, IRON_E_ARG,
-                 "first is %" PRIu64 "; ranges begin at multiples of 4", o->first);
-    IRON_FAIL_IF(!is_file && o->first != 0, err, IRON_E_ARG,
-                 "first is %" PRIu64 "; a pipe can only be read from 0", o->first);
-    if (is_file)
-        tokens -= iron__source_position(source);
-    *count = o->count;
-    if (tokens == IRON_COUNT_UNKNOWN)
-        return IRON_OK;
-    IRON_FAIL_IF(
-        o->first > tokens || (o->count != IRON_COUNT_UNKNOWN && o->count > tokens - o->first), err,
-        IRON_E_ARG, "a range from %" PRIu64 " on is not inside a stream of %" PRIu64 " tokens",
-        o->first, tokens);
-    if (o->count == IRON_COUNT_UNKNOWN)
-        *count = tokens - o->first;
-    return IRON_OK;
-}
-
 void iron_stat_options_init_sized(iron_stat_options *options, size_t struct_size) {
     const iron_stat_options defaults = {
         .vocab = 50257, .eos = IRON_COUNT_UNKNOWN, .count = IRON_COUNT_UNKNOWN};
@@ -1026,16 +955,31 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
                              iron_error *err) {
     bool is_file = iron__source_is_seekable(source);
     workers all = {.source = source, .dtype = iron_source_dtype(source)};
+    uint64_t tokens = iron_source_tokens(source);
+    const iron_stat_options *o = options;
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(iron__struct_check(options, sizeof *options, "iron_stat_options", err));
-    all.progress = options->progress;
-    all.context = options->context;
-    IRON_TRY(find_range(options, source, &all.total, err));
-    IRON_TRY(stat_create(&(stat_rule){options->vocab, options->eos}, options->wants_histogram,
-                         options->first, &all.stat, err));
-    status = workers_init(&all, options->threads, is_file, err);
+    IRON_TRY(iron__struct_check(o, sizeof *o, "iron_stat_options", err));
+    IRON_FAIL_IF(o->first % 4 != 0, err, IRON_E_ARG,
+                 "first is %" PRIu64 "; ranges begin at multiples of 4", o->first);
+    IRON_FAIL_IF(!is_file && o->first != 0, err, IRON_E_ARG,
+                 "first is %" PRIu64 "; a pipe can only be read from 0", o->first);
+    if (is_file)
+        tokens -= iron__source_position(source);
+    IRON_FAIL_IF(
+        tokens != IRON_COUNT_UNKNOWN &&
+            (o->first > tokens || (o->count != IRON_COUNT_UNKNOWN && o->count > tokens - o->first)),
+        err, IRON_E_ARG, "a range from %" PRIu64 " on is not inside a stream of %" PRIu64 " tokens",
+        o->first, tokens);
+    all.total = o->count;
+    if (all.total == IRON_COUNT_UNKNOWN && tokens != IRON_COUNT_UNKNOWN)
+        all.total = tokens - o->first;
+    all.progress = o->progress;
+    all.context = o->context;
+    IRON_TRY(
+        stat_create(&(stat_rule){o->vocab, o->eos}, o->wants_histogram, o->first, &all.stat, err));
+    status = workers_init(&all, o->threads, is_file, err);
     if (status == IRON_OK)
         status = (is_file ? stat_files : stat_pipe)(&all, source, err);
     if (status == IRON_OK && is_file)
@@ -1066,132 +1010,87 @@ iron_status iron_stat_source(iron_source *source, const iron_stat_options *optio
 #define HAS_ROWS      UINT64_C(2)
 #define HAS_DOCUMENTS UINT64_C(4)
 #define HEADER_WORDS  4u
-#define RANGE_WORDS   (18u + 2u * IRON_STAT_PLACES)
+#define RANGE_WORDS   (sizeof(stat_range) / sizeof(uint64_t))
 
-/* Words being written, or only counted where there is no memory for them; or words being read: past
- * the end they are zeros, and is_valid becomes false. */
-typedef struct word_list {
-    uint64_t *words;       /* to write */
-    const uint64_t *given; /* to read; NULL: writing */
+_Static_assert(RANGE_WORDS == 18 + 2 * IRON_STAT_PLACES, "a range has no padding");
+
+/* Words being written, or only counted where there is no memory for them. */
+typedef struct word_writer {
+    uint64_t *words;
     size_t capacity, count;
-    bool is_valid;
-} word_list;
+} word_writer;
 
-static void put(word_list *w, uint64_t value) {
-    if (w->count < w->capacity)
-        w->words[w->count] = value;
-    w->count++;
+static void put(word_writer *w, const void *values, size_t count) {
+    for (size_t k = 0; k < count; k++, w->count++)
+        if (w->count < w->capacity)
+            memcpy(w->words + w->count, (const uint64_t *)values + k, sizeof *w->words);
 }
 
-static uint64_t get(word_list *w) {
-    if (w->count < w->capacity)
-        return w->given[w->count++];
-    w->is_valid = false;
-    return 0;
-}
-
-/* Writes or reads a number: so the layout is described once. */
-static void pass(word_list *w, uint64_t *value) {
-    if (w->given)
-        *value = get(w);
-    else
-        put(w, *value);
-}
-
-static void pass_u32(word_list *w, uint32_t *value) {
-    uint64_t word = *value;
-
-    pass(w, &word);
-    w->is_valid = w->is_valid && word <= UINT32_MAX;
-    *value = (uint32_t)word;
-}
-
-static void pass_run(word_list *w, stat_run *run) {
-    pass(w, &run->length);
-    pass(w, &run->position);
-    pass_u32(w, &run->value);
-}
-
-static void pass_range(word_list *w, stat_range *r) {
-    uint64_t extremes = (uint64_t)r->max << 32 | r->min;
-
-    pass(w, &r->first);
-    pass(w, &r->tokens);
-    pass(w, &r->zeros);
-    pass(w, &r->out_of_vocab);
-    pass(w, &extremes);
-    r->min = (uint32_t)extremes;
-    r->max = (uint32_t)(extremes >> 32);
-    pass_u32(w, &r->place_count);
-    for (size_t k = 0; k < IRON_STAT_PLACES; k++) { /* those past the count are zeros */
-        pass(w, &r->places[k].position);
-        pass_u32(w, &r->places[k].value);
-    }
-    pass_run(w, &r->head);
-    pass_run(w, &r->tail);
-    pass_run(w, &r->longest);
-    pass(w, &r->ends);
-    pass(w, &r->document_head);
-    pass(w, &r->document_tail);
-}
-
-static void put_lengths(word_list *w, const stat_lengths *t) {
+static void put_lengths(word_writer *w, const stat_lengths *t) {
     uint64_t used = 0;
 
     for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
         used += t->counts[k] > 0;
-    put(w, used);
-    for (size_t k = 0; k < LENGTHS_COUNTERS; k++) {
-        if (t->counts[k] == 0)
-            continue;
-        put(w, k);
-        put(w, t->counts[k]);
-    }
-    put(w, t->longer_min);
-    put(w, t->longer_max);
+    put(w, &used, 1);
+    for (size_t k = 0; k < LENGTHS_COUNTERS; k++)
+        if (t->counts[k] > 0)
+            put(w, (uint64_t[]){k, t->counts[k]}, 2);
+    put(w, (uint64_t[]){t->longer_min, t->longer_max}, 2);
 }
 
 size_t iron_stat_words(const iron_stat *stat, uint64_t *words, size_t capacity) {
-    word_list w = {.words = words, .capacity = words ? capacity : 0};
-    stat_range range = stat->range;
+    word_writer w = {.words = words, .capacity = words ? capacity : 0};
+    uint64_t flags = (stat->histogram ? HAS_HISTOGRAM : 0) |
+                     (stat->own_cut == IRON_BAG_CUT_ROWS ? HAS_ROWS : 0) |
+                     (stat->own_cut == IRON_BAG_CUT_DOCUMENTS ? HAS_DOCUMENTS : 0);
+    uint64_t checksum = 0;
 
-    put(&w, SIGNATURE);
-    put(&w, (stat->histogram ? HAS_HISTOGRAM : 0) |
-                (stat->own_cut == IRON_BAG_CUT_ROWS ? HAS_ROWS : 0) |
-                (stat->own_cut == IRON_BAG_CUT_DOCUMENTS ? HAS_DOCUMENTS : 0));
-    put(&w, stat->rule.vocab);
-    put(&w, stat->rule.eos);
-    pass_range(&w, &range);
+    put(&w, (uint64_t[]){SIGNATURE, flags, stat->rule.vocab, stat->rule.eos}, HEADER_WORDS);
+    put(&w, &stat->range, RANGE_WORDS);
     if (stat->lengths)
         put_lengths(&w, stat->lengths);
     if (stat->own)
         put_lengths(&w, stat->own);
     if (stat->histogram)
-        for (size_t k = 0; k < stat->rule.vocab; k++)
-            put(&w, stat->histogram[k]);
-    put(&w, w.count < w.capacity ? iron__fnv(IRON_FNV_START, words, w.count * sizeof *words) : 0);
+        put(&w, stat->histogram, (size_t)stat->rule.vocab);
+    if (w.count < w.capacity)
+        checksum = iron__fnv(IRON_FNV_START, words, w.count * sizeof *words);
+    put(&w, &checksum, 1);
     return w.count;
 }
 
+/* Words being read: past the end they are zeros, and is_valid becomes false. */
+typedef struct word_reader {
+    const uint64_t *words;
+    size_t capacity, count;
+    bool is_valid;
+} word_reader;
+
+static uint64_t get(word_reader *r) {
+    if (r->count < r->capacity)
+        return r->words[r->count++];
+    r->is_valid = false;
+    return 0;
+}
+
 /* Adds; beyond 2^64 the words are not valid. */
-static uint64_t add_checked(word_list *r, uint64_t sum, uint64_t more) {
+static uint64_t add_checked(word_reader *r, uint64_t sum, uint64_t more) {
     r->is_valid = r->is_valid && more <= UINT64_MAX - sum;
     return sum + more;
 }
 
 static bool are_places_valid(const stat_range *r, uint64_t vocab) {
-    uint64_t expected = r->out_of_vocab < IRON_STAT_PLACES ? r->out_of_vocab : IRON_STAT_PLACES;
     uint64_t next = r->first;
 
-    if (r->place_count != expected || (r->out_of_vocab > 0) != (r->max >= vocab))
+    if (r->place_count != iron__min(r->out_of_vocab, IRON_STAT_PLACES) ||
+        (r->out_of_vocab > 0) != (r->max >= vocab))
         return false;
-    for (uint32_t k = 0; k < r->place_count; k++) {
-        const iron_stat_place *p = &r->places[k];
+    for (size_t k = 0; k < r->place_count; k++) {
+        uint64_t position = r->places[k].position, value = r->places[k].value;
 
-        if (p->position < next || p->position - r->first >= r->tokens || p->value < vocab ||
-            p->value > r->max)
+        if (position < next || position - r->first >= r->tokens || value < vocab || value > r->max)
             return false;
-        next = p->position + 1;
+        next = position + 1;
     }
     return true;
 }
@@ -1224,20 +1123,17 @@ static bool are_documents_valid(const stat_range *r, bool has_eos) {
 
 /* Is this a range that tokens can have? false: the fields contradict each other. */
 static bool is_range_valid(const stat_range *r, uint64_t vocab, bool has_eos) {
-    bool has_zeros = r->zeros > 0;
+    stat_range none = range_at(r->first);
 
     if (r->tokens == 0)
-        return r->zeros == 0 && r->out_of_vocab == 0 && r->min == UINT32_MAX && r->max == 0 &&
-               r->place_count == 0 && r->head.length == 0 && r->tail.length == 0 &&
-               r->longest.length == 0 && r->ends == 0 && r->document_head == 0 &&
-               r->document_tail == 0;
+        return memcmp(r, &none, sizeof none) == 0;
     return r->tokens <= UINT64_MAX - r->first && r->min <= r->max && r->zeros <= r->tokens &&
-           has_zeros == (r->min == 0) && r->out_of_vocab <= r->tokens &&
+           (r->zeros > 0) == (r->min == 0) && r->out_of_vocab <= r->tokens &&
            are_places_valid(r, vocab) && are_runs_valid(r) && are_documents_valid(r, has_eos);
 }
 
 /* Reads counters from `lowest` on; returns how many documents there are. */
-static uint64_t get_table(word_list *r, stat_lengths *t, uint64_t lowest) {
+static uint64_t get_table(word_reader *r, stat_lengths *t, uint64_t lowest) {
     uint64_t used = get(r), documents = 0, next = lowest;
 
     for (uint64_t k = 0; k < used && r->is_valid; k++) {
@@ -1258,20 +1154,9 @@ static uint64_t get_table(word_list *r, stat_lengths *t, uint64_t lowest) {
     return documents;
 }
 
-static void get_histogram(word_list *r, iron_stat *stat) {
-    uint64_t tokens = 0;
-
-    for (size_t k = 0; k < stat->rule.vocab && r->is_valid; k++) {
-        stat->histogram[k] = get(r);
-        tokens = add_checked(r, tokens, stat->histogram[k]);
-    }
-    r->is_valid = r->is_valid && tokens == stat->range.tokens - stat->range.out_of_vocab &&
-                  (stat->histogram[0] == stat->range.zeros);
-}
-
 iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat **out,
                                  iron_error *err) {
-    word_list r = {.given = words, .capacity = count - 1, .count = HEADER_WORDS, .is_valid = true};
+    word_reader r = {words, count - 1, HEADER_WORDS + RANGE_WORDS, false};
     iron_stat *s = NULL;
 
     *out = NULL;
@@ -1287,8 +1172,8 @@ iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat 
                  count);
     IRON_TRY(stat_create(&(stat_rule){words[2], words[3]}, words[1] & HAS_HISTOGRAM, 0, &s, err));
     assert(s);
-    pass_range(&r, &s->range);
-    r.is_valid = r.is_valid && is_range_valid(&s->range, s->rule.vocab, s->lengths);
+    memcpy(&s->range, words + HEADER_WORDS, sizeof s->range);
+    r.is_valid = is_range_valid(&s->range, s->rule.vocab, s->lengths);
     if (s->lengths && r.is_valid) {
         /* Documents fill the range: those inside, the first and the last. */
         uint64_t documents = get_table(&r, s->lengths, 1);
@@ -1306,8 +1191,16 @@ iron_status iron_stat_from_words(const uint64_t *words, size_t count, iron_stat 
         }
         get_table(&r, s->own, 0); /* where they end is not known here: any lengths */
     }
-    if (s->histogram && r.is_valid)
-        get_histogram(&r, s);
+    if (s->histogram) {
+        uint64_t tokens = 0;
+
+        for (size_t k = 0; k < s->rule.vocab && r.is_valid; k++) {
+            s->histogram[k] = get(&r);
+            tokens = add_checked(&r, tokens, s->histogram[k]);
+        }
+        r.is_valid = r.is_valid && tokens == s->range.tokens - s->range.out_of_vocab &&
+                     s->histogram[0] == s->range.zeros;
+    }
     if (!r.is_valid || r.count != r.capacity) {
         iron_stat_destroy(s);
         IRON_FAIL(err, IRON_E_FORMAT, "statistics of %zu words contradict each other", count);

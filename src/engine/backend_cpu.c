@@ -11,8 +11,9 @@
  *
  * Closed batches wait in a queue, so that many are applied to the nodes at once (core/nodes.h).
  *
- * The seal takes the same tokens in cuts of its own: at multiples of four positions, wherever
- * batches end. Up to three tokens on either side go through the seal's carry.
+ * The seal takes the same tokens while they are in the cache, in cuts of its own: at multiples of
+ * four positions, wherever batches end. Up to three tokens on either side go through the seal's
+ * carry.
  *
  * In the per-node modes every node reduces all tokens by itself, O(nodes x tokens), and the threads
  * share the nodes. Each node has the XOR and the sum of the open batch and applies its own when the
@@ -56,7 +57,7 @@ struct iron__cpu_state {
     iron_batch_effect *queue; /* IRON_QUEUE_BATCHES closed batches that the nodes still lack */
     size_t queued;
     iron__contribution *runs;    /* RUNS_MAX, scratch of a feed */
-    iron__seal_words *seal_runs; /* likewise, only with a seal */
+    iron__seal_words *seal_runs; /* of its tasks, likewise; only with a seal */
     /* of the open batch, one per node; only in per-node modes */
     uint32_t *node_xors;
     uint64_t *node_sums;
@@ -162,18 +163,27 @@ static uint64_t next_position(const iron_engine *e) {
                                                        : e->closed.count + e->open.count;
 }
 
-/* A span being reduced: written before the threads start, then only read. */
+/* A span being reduced: written before the threads start, then only read. Its tokens are in memory
+ * or in files. */
 typedef struct span {
     iron_engine *engine;
+    iron_dtype dtype;
     size_t count;      /* tokens */
     size_t run;        /* tokens between cuts within a batch */
     size_t batch_runs; /* runs in a whole batch */
+    size_t step_runs;  /* runs that are reduced and then sealed, from the cache */
     size_t task_runs;  /* runs per task */
     size_t runs;
-    iron__contribution *sums; /* of each run */
-    uint64_t position;        /* of the first token, as configured: in the stream or in its batch */
-    uint64_t stream;          /* position of the first token in the stream */
-    uint64_t open;            /* tokens in the open batch before the span */
+    iron__contribution *sums;       /* of each run */
+    const iron__seal_variant *seal; /* NULL: no seal */
+    iron__seal_words *seals;        /* of each task */
+    uint64_t position; /* of the first token, as configured: in the stream or in its batch */
+    uint64_t stream;   /* position of the first token in the stream */
+    uint64_t open;     /* tokens in the open batch before the span */
+    const char *memory;
+    const iron__file_tokens *files;
+    char *buffers; /* one of each thread */
+    size_t buffer_bytes;
 } span;
 
 /* Index of the first token of run k. Cuts lie at multiples of `run` within a batch and at its end.
@@ -187,22 +197,26 @@ static size_t run_begin(const span *s, size_t k) {
     return at - s->open < s->count ? (size_t)(at - s->open) : s->count;
 }
 
-/* As many of the next tokens as fit into a span of so many runs, a multiple of `unit` if there are
- * more. */
-static span plan_span(iron_engine *e, uint64_t tokens, size_t runs_max, size_t unit) {
+/* As many of the next tokens as fit into a span of so many runs; if they are sealed, a multiple of
+ * 4. */
+static span plan_span(iron_engine *e, uint64_t tokens, size_t runs_max, bool is_sealed,
+                      iron_dtype dtype) {
     uint64_t batch = e->config.batch;
     span s = {.engine = e,
+              .dtype = dtype,
               .count = tokens < SIZE_MAX ? (size_t)tokens : SIZE_MAX,
               .run = batch < RUN_TOKENS ? (size_t)batch : RUN_TOKENS,
+              .seal = is_sealed ? iron__seal_variant_find("champion") : NULL,
               .position = next_position(e),
               .stream = e->closed.count + e->open.count,
               .open = e->open.count};
 
     s.batch_runs = (size_t)((batch + s.run - 1) / s.run);
+    s.step_runs = RUN_TOKENS / s.run;
     for (s.runs = 1; s.runs < runs_max && run_begin(&s, s.runs) < s.count;)
         s.runs++;
     s.count = run_begin(&s, s.runs);
-    s.count -= s.count % unit;
+    s.count -= is_sealed ? s.count % 4 : 0;
     while (s.runs > 1 && run_begin(&s, s.runs - 1) == s.count)
         s.runs--;
     return s;
@@ -251,8 +265,64 @@ static bool reduce_runs(const span *s, size_t first, size_t last, iron__tokens_v
     return !is_bad;
 }
 
-/* All runs are reduced. */
-static void merge_runs(const span *s) {
+/* A thread takes a task: its runs in one go where they are in memory, mapped or decoded, or else
+ * step by step from a buffer. It also seals the quads that begin in a step, for which up to three
+ * tokens after it are looked at. */
+typedef struct task_rest {
+    const span *s;
+    size_t run, end; /* runs that are left */
+    iron__seal_words words;
+} task_rest;
+
+static task_rest task_at(const span *s, uint64_t task) {
+    size_t first = (size_t)task * s->task_runs;
+
+    return (task_rest){.s = s, .run = first, .end = iron__min_size(first + s->task_runs, s->runs)};
+}
+
+/* Tokens after the run before `run` that its last quad reaches. */
+static size_t ahead_of(const span *s, size_t run) {
+    return s->seal ? (size_t)(0 - (s->stream + run_begin(s, run))) % 4 : 0;
+}
+
+static size_t next_step(const task_rest *r) {
+    return iron__min_size(r->run + r->s->step_runs, r->end);
+}
+
+static iron_status take_step(void *context, const void *data, iron_error *err) {
+    task_rest *r = context;
+    const span *s = r->s;
+    size_t next = next_step(r), begin = run_begin(s, r->run), end = run_begin(s, next);
+    iron__tokens_view view = {s->dtype, data, end - begin};
+    uint64_t position = s->stream + begin;
+
+    /* tokens in memory were checked (engine_feed.c) */
+    if (!reduce_runs(s, r->run, next, view) && s->files)
+        IRON_TRY(iron__stored_check(s->files->source, s->files->begin + s->files->first + begin,
+                                    &view, position, err));
+    if (s->seal) {
+        size_t skip = (size_t)(0 - position) % 4, end_of_quads = view.count + ahead_of(s, next);
+        uint32_t wide[IRON_WIDEN_TOKENS];
+
+        if (skip < end_of_quads)
+            iron__quads_add(s->seal, &view, skip, (end_of_quads - skip) / 4, (position + skip) / 4,
+                            0, wide, &r->words, NULL, NULL);
+    }
+    r->run = next;
+    return IRON_OK;
+}
+
+static iron_status take_steps(void *context, const void *data, iron_error *err) {
+    task_rest *r = context;
+    size_t begin = run_begin(r->s, r->run), width = iron_dtype_bytes(r->s->dtype);
+
+    while (r->run < r->end)
+        IRON_TRY(take_step(r, (const char *)data + (run_begin(r->s, r->run) - begin) * width, err));
+    return IRON_OK;
+}
+
+/* All `tasks` are done. */
+static void merge_tasks(const span *s, size_t tasks) {
     iron_engine *e = s->engine;
 
     for (size_t k = 0; k < s->runs; k++) {
@@ -260,34 +330,44 @@ static void merge_runs(const span *s) {
         if (e->open.count == e->config.batch)
             close_batch(e);
     }
+    for (size_t k = 0; s->seal && k < tasks; k++)
+        e->seal.words = iron__seal_merge(e->seal.words, s->seals[k]);
 }
 
-/* A span in memory. */
-typedef struct memory_span {
-    span s;
-    iron__tokens_view view;
-} memory_span;
+static void take_memory_task(void *context, size_t task) {
+    const span *s = context;
+    task_rest r = task_at(s, task);
 
-static void reduce_task(void *context, size_t task) {
-    const memory_span *m = context;
-    size_t first = task * m->s.task_runs;
-    size_t last = first + m->s.task_runs < m->s.runs ? first + m->s.task_runs : m->s.runs;
-
-    /* engine_feed.c has checked them */
-    (void)reduce_runs(&m->s, first, last, iron__view_rest(&m->view, run_begin(&m->s, first)));
+    (void)take_steps(&r, s->memory + run_begin(s, r.run) * iron_dtype_bytes(s->dtype), NULL);
+    if (s->seal)
+        s->seals[task] = r.words;
 }
 
-/* Reduces as much of the view as fits one span; returns how many tokens that was. */
+/* Takes as much of the view as fits one span; returns how many tokens that was. */
 static size_t feed_span(iron_engine *e, iron__tokens_view view) {
-    memory_span m = {plan_span(e, view.count, RUNS_MAX, 1), view};
+    bool is_sealed = e->config.with_seal;
+    size_t tasks;
+    span s;
 
-    m.s.sums = e->cpu->runs;
+    if (is_sealed && (e->seal.carried || view.count < 4)) { /* a few, through the carry */
+        uint32_t wide[IRON_WIDEN_TOKENS];
+        const uint32_t *few;
+
+        view.count = iron__min_size(view.count, 4 - e->seal.carried);
+        few = iron__view_tokens(&view, 0, &view.count, wide);
+        iron__seal_feed(&e->seal, few, view.count);
+        is_sealed = false;
+    }
+    s = plan_span(e, view.count, RUNS_MAX, is_sealed, view.dtype);
+    s.memory = view.data;
+    s.sums = e->cpu->runs;
+    s.seals = e->cpu->seal_runs;
     /* batches shorter than RUN_TOKENS are one run each, several per task */
-    m.s.task_runs = RUN_TOKENS / m.s.run;
-    m.s.task_runs = iron__min_size(m.s.task_runs, RUNS_MAX / TASKS_MIN);
-    iron__thread_pool_run(e->pool, reduce_task, &m, (m.s.runs + m.s.task_runs - 1) / m.s.task_runs);
-    merge_runs(&m.s);
-    return m.s.count;
+    s.task_runs = iron__min_size(s.step_runs, RUNS_MAX / TASKS_MIN);
+    tasks = (s.runs + s.task_runs - 1) / s.task_runs;
+    iron__thread_pool_run(e->pool, take_memory_task, &s, tasks);
+    merge_tasks(&s, tasks);
+    return s.count;
 }
 
 typedef struct node_work {
@@ -317,6 +397,8 @@ static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
 
     w.run.count = iron__min_size(w.run.count, left);
     w.run.tokens = iron__view_tokens(&view, 0, &w.run.count, wide);
+    if (e->config.with_seal)
+        iron__seal_feed(&e->seal, w.run.tokens, w.run.count);
     if (e->outside.is_on) {
         view.count = w.run.count;
         iron__engine_count_vocab(e, &view, e->closed.count + e->open.count);
@@ -330,217 +412,92 @@ static size_t feed_nodes(iron_engine *e, iron__tokens_view view) {
     return w.run.count;
 }
 
-typedef struct seal_work {
-    iron_engine *engine;
-    const iron__seal_variant *row;
-    iron__tokens_view view; /* whole quads */
-    uint64_t first_quad;
-} seal_work;
-
-static void seal_task(void *context, size_t task) {
-    const seal_work *w = context;
-    size_t begin = task * RUN_TOKENS;
-    size_t end = begin + RUN_TOKENS < w->view.count ? begin + RUN_TOKENS : w->view.count;
-    iron__seal_words words = {0, 0, 0, 0};
-    uint32_t wide[IRON_WIDEN_TOKENS];
-
-    iron__quads_add(w->row, &w->view, begin, (end - begin) / 4, w->first_quad + begin / 4, 0, wide,
-                    &words, NULL, NULL);
-    w->engine->cpu->seal_runs[task] = words;
-}
-
-/* Takes whole quads, at most RUNS_MAX tasks of them; returns how many tokens that was. */
-static size_t seal_quads(iron_engine *e, iron__tokens_view view) {
-    seal_work work = {e, iron__seal_variant_find("champion"), view, e->seal.words.count / 4};
-    size_t most = (size_t)RUNS_MAX * RUN_TOKENS, tasks;
-
-    work.view.count = view.count < most ? view.count / 4 * 4 : most;
-    tasks = (work.view.count + RUN_TOKENS - 1) / RUN_TOKENS;
-    iron__thread_pool_run(e->pool, seal_task, &work, tasks);
-    for (size_t k = 0; k < tasks; k++)
-        e->seal.words = iron__seal_merge(e->seal.words, e->cpu->seal_runs[k]);
-    return work.view.count;
-}
-
-/* Takes up to three tokens, through the carry; returns how many. */
-static size_t seal_few(iron_engine *e, iron__tokens_view view, size_t count) {
-    uint32_t wide[IRON_WIDEN_TOKENS];
-    const uint32_t *tokens;
-
-    count = iron__min_size(count, view.count);
-    tokens = iron__view_tokens(&view, 0, &count, wide);
-    iron__seal_feed(&e->seal, tokens, count);
-    return count;
-}
-
-static void seal_tokens(iron_engine *e, iron__tokens_view view) {
-    if (e->seal.carried)
-        view = iron__view_rest(&view, seal_few(e, view, 4 - e->seal.carried));
-    while (view.count >= 4)
-        view = iron__view_rest(&view, seal_quads(e, view));
-    if (view.count > 0)
-        seal_few(e, view, view.count);
-}
-
 static iron_status cpu_feed(iron_engine *e, const iron__tokens_view *tokens, iron_error *err) {
     iron__tokens_view view = *tokens;
 
     (void)err;
-    if (e->config.with_seal)
-        seal_tokens(e, view);
     while (view.count > 0)
         view = iron__view_rest(&view, e->choice.variant->per_node ? feed_nodes(e, view)
                                                                   : feed_span(e, view));
     return IRON_OK;
 }
 
-/* Files. A thread takes a piece of a span: some runs, where they are mapped or decoded, or else one
- * step of them after another from a buffer. It also seals the quads that begin in a step, for which
- * up to three tokens after it are looked at. */
+/* Files. */
 
-typedef struct file_span {
-    span s;
-    const iron__file_tokens *tokens;
-    iron_dtype dtype;
-    const iron__seal_variant *seal; /* NULL: no seal */
-    iron__seal_words *seals;        /* of each piece */
-    size_t step_runs;
-    char *buffers; /* one of each thread */
-    size_t buffer_bytes;
-} file_span;
+static iron_status take_file_task(void *context, uint32_t worker, uint64_t task,
+                                  const atomic_bool *stop, iron_error *err) {
+    const span *s = context;
+    iron__parallel_source *files = s->files->files;
+    task_rest r = task_at(s, task);
 
-/* What is left of a piece. */
-typedef struct file_piece {
-    const file_span *f;
-    size_t run, end; /* runs */
-    iron__seal_words words;
-} file_piece;
-
-/* Tokens after the run before `run` that its last quad reaches. */
-static size_t ahead_of(const file_span *f, size_t run) {
-    return f->seal ? (size_t)(0 - (f->s.stream + run_begin(&f->s, run))) % 4 : 0;
-}
-
-static size_t next_step(const file_piece *p) {
-    return p->run + p->f->step_runs < p->end ? p->run + p->f->step_runs : p->end;
-}
-
-static iron_status take_step(void *context, const void *data, iron_error *err) {
-    file_piece *p = context;
-    const file_span *f = p->f;
-    size_t next = next_step(p), begin = run_begin(&f->s, p->run), end = run_begin(&f->s, next);
-    iron__tokens_view view = {f->dtype, data, end - begin};
-    uint64_t position = f->s.stream + begin;
-
-    if (!reduce_runs(&f->s, p->run, next, view))
-        IRON_TRY(iron__stored_check(f->tokens->source, f->tokens->begin + f->tokens->first + begin,
-                                    &view, position, err));
-    if (f->seal) {
-        size_t skip = (size_t)(0 - position) % 4, end_of_quads = view.count + ahead_of(f, next);
-        uint32_t wide[IRON_WIDEN_TOKENS];
-
-        if (skip < end_of_quads)
-            iron__quads_add(f->seal, &view, skip, (end_of_quads - skip) / 4, (position + skip) / 4,
-                            0, wide, &p->words, NULL, NULL);
-    }
-    p->run = next;
-    return IRON_OK;
-}
-
-static iron_status use_piece(void *context, const void *data, iron_error *err) {
-    file_piece *p = context;
-    size_t begin = run_begin(&p->f->s, p->run), width = iron_dtype_bytes(p->f->dtype);
-
-    while (p->run < p->end)
-        IRON_TRY(
-            take_step(p, (const char *)data + (run_begin(&p->f->s, p->run) - begin) * width, err));
-    return IRON_OK;
-}
-
-static iron_status take_piece(void *context, uint32_t worker, uint64_t piece,
-                              const atomic_bool *stop, iron_error *err) {
-    const file_span *f = context;
-    size_t first = (size_t)piece * f->s.task_runs;
-    file_piece p = {f, first, first + f->s.task_runs, {0, 0, 0, 0}};
-    iron__parallel_source *files = f->tokens->files;
-
-    p.end = iron__min_size(p.end, f->s.runs);
-    while (p.run < p.end) {
-        size_t begin = run_begin(&f->s, p.run), next = next_step(&p);
-        size_t all = run_begin(&f->s, p.end) - begin + ahead_of(f, p.end);
-        size_t some = run_begin(&f->s, next) - begin + ahead_of(f, next);
-        uint64_t at = f->tokens->first + begin;
-        void *buffer = f->buffers + worker * f->buffer_bytes;
+    while (r.run < r.end) {
+        size_t begin = run_begin(s, r.run), next = next_step(&r);
+        size_t all = run_begin(s, r.end) - begin + ahead_of(s, r.end);
+        size_t some = run_begin(s, next) - begin + ahead_of(s, next);
+        uint64_t at = s->files->first + begin;
+        void *buffer = s->buffers + worker * s->buffer_bytes;
         bool is_used;
 
-        IRON_TRY(iron__parallel_source_use(files, at, all, use_piece, &p, &is_used, err));
+        IRON_TRY(iron__parallel_source_use(files, at, all, take_steps, &r, &is_used, err));
         if (!is_used)
-            IRON_TRY(iron__parallel_source_use(files, at, some, take_step, &p, &is_used, err));
+            IRON_TRY(iron__parallel_source_use(files, at, some, take_step, &r, &is_used, err));
         if (is_used)
             continue;
         IRON_TRY(iron__parallel_source_read(files, at, buffer, some, stop, err));
-        IRON_TRY(take_step(&p, buffer, err));
+        IRON_TRY(take_step(&r, buffer, err));
     }
-    if (f->seal)
-        f->seals[piece] = p.words;
+    if (s->seal)
+        s->seals[task] = r.words;
     return IRON_OK;
 }
 
-static iron_status report_piece(void *context, uint64_t piece, iron_error *err) {
-    const file_span *f = context;
-    uint64_t last = (piece + 1) * f->s.task_runs;
+static iron_status report_task(void *context, uint64_t task, iron_error *err) {
+    const span *s = context;
 
-    return f->tokens->progress(f->tokens->context,
-                               run_begin(&f->s, last < f->s.runs ? (size_t)last : f->s.runs), err);
-}
-
-/* Tokens before the first quad of the stream that is not sealed yet, or after the last. */
-static iron_status take_few(iron_engine *e, const iron__file_tokens *t, size_t count, size_t *taken,
-                            iron_error *err) {
-    iron__tokens_view view = {iron_source_dtype(t->source), (uint64_t[4]){0}, count};
-
-    IRON_TRY(iron__parallel_source_read(t->files, t->first, (void *)(uintptr_t)view.data, count,
-                                        NULL, err));
-    IRON_TRY(iron__stored_check(t->source, t->begin + t->first, &view,
-                                e->closed.count + e->open.count, err));
-    *taken = count;
-    return cpu_feed(e, &view, err);
+    return s->files->progress(s->files->context, run_begin(s, task_at(s, task).end), err);
 }
 
 static iron_status cpu_feed_files(iron_engine *e, const iron__file_tokens *t, size_t *taken,
                                   iron_error *err) {
     uint32_t threads = iron__thread_pool_threads(e->pool);
-    size_t unit = e->config.with_seal ? 4 : 1, before = 4 - e->seal.carried;
-    file_span f = {.tokens = t, .dtype = iron_source_dtype(t->source)};
-    iron__ordered_run run = {.piece = take_piece, .progress = report_piece, .context = &f};
+    size_t width = iron_dtype_bytes(iron_source_dtype(t->source));
+    iron__ordered_run run = {.piece = take_file_task, .progress = report_task};
     iron_status status;
+    span s;
 
-    if (unit > 1 && (e->seal.carried || t->count < unit))
-        return take_few(e, t, t->count < before ? (size_t)t->count : before, taken, err);
-    f.s = plan_span(e, t->count, FILE_RUNS_MAX, unit);
-    f.seal = e->config.with_seal ? iron__seal_variant_find("champion") : NULL;
-    f.step_runs = RUN_TOKENS / f.s.run;
-    f.s.task_runs = PIECE_BYTES / iron_dtype_bytes(f.dtype) / f.s.run;
-    if (f.s.task_runs > f.s.runs / (TASKS_PER_THREAD * (size_t)threads))
-        f.s.task_runs = f.s.runs / (TASKS_PER_THREAD * (size_t)threads) + 1;
-    run.count = (f.s.runs + f.s.task_runs - 1) / f.s.task_runs;
-    f.buffer_bytes = (RUN_TOKENS + 16) * iron_dtype_bytes(f.dtype) + IRON_PREFETCH_BYTES;
-    f.buffers = iron__allocate(e->allocator, threads, f.buffer_bytes, "tokens of files", err);
-    if (f.buffers)
-        f.s.sums = iron__allocate(e->allocator, f.s.runs, sizeof *f.s.sums, "runs", err);
-    if (f.s.sums)
-        f.seals =
-            iron__allocate(e->allocator, (size_t)run.count, sizeof *f.seals, "seal words", err);
-    status = f.seals ? iron__thread_pool_run_ordered(e->pool, &run, err) : IRON_E_NOMEM;
-    if (status == IRON_OK) {
-        merge_runs(&f.s);
-        for (size_t k = 0; f.seal && k < run.count; k++)
-            e->seal.words = iron__seal_merge(e->seal.words, f.seals[k]);
-        *taken = f.s.count;
+    /* tokens before the first quad of the stream that is not sealed yet, or after the last */
+    if (e->config.with_seal && (e->seal.carried || t->count < 4)) {
+        uint64_t few[4];
+        iron__tokens_view view = {iron_source_dtype(t->source), few,
+                                  iron__min_size(4 - e->seal.carried, t->count)};
+
+        IRON_TRY(iron__parallel_source_read(t->files, t->first, few, view.count, NULL, err));
+        IRON_TRY(iron__stored_check(t->source, t->begin + t->first, &view,
+                                    e->closed.count + e->open.count, err));
+        *taken = view.count;
+        return cpu_feed(e, &view, err);
     }
-    iron__release(e->allocator, f.seals);
-    iron__release(e->allocator, f.s.sums);
-    iron__release(e->allocator, f.buffers);
+    s = plan_span(e, t->count, FILE_RUNS_MAX, e->config.with_seal, iron_source_dtype(t->source));
+    s.files = t;
+    s.task_runs =
+        iron__min_size(PIECE_BYTES / width / s.run, s.runs / (TASKS_PER_THREAD * threads) + 1);
+    run.context = &s;
+    run.count = (s.runs + s.task_runs - 1) / s.task_runs;
+    s.buffer_bytes = (RUN_TOKENS + 16) * width + IRON_PREFETCH_BYTES;
+    s.buffers = iron__allocate(e->allocator, threads, s.buffer_bytes, "tokens of files", err);
+    if (s.buffers)
+        s.sums = iron__allocate(e->allocator, s.runs, sizeof *s.sums, "runs", err);
+    if (s.sums)
+        s.seals =
+            iron__allocate(e->allocator, (size_t)run.count, sizeof *s.seals, "seal words", err);
+    status = s.seals ? iron__thread_pool_run_ordered(e->pool, &run, err) : IRON_E_NOMEM;
+    if (status == IRON_OK) {
+        merge_tasks(&s, (size_t)run.count);
+        *taken = s.count;
+    }
+    iron__release(e->allocator, s.seals);
+    iron__release(e->allocator, s.sums);
+    iron__release(e->allocator, s.buffers);
     return status;
 }
 

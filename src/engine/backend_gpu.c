@@ -17,16 +17,15 @@
 
 #include <stdio.h>
 
-/* Remembers the first failure and passes the error on. */
-static iron_status note_failure(iron_engine *e, iron_status status, const iron_error *error,
-                                iron_error *err) {
+/* Remembers the first failure, whose error is in e->error, and passes it on. */
+static iron_status note_failure(iron_engine *e, iron_status status, iron_error *err) {
     if (status == IRON_OK)
         return IRON_OK;
     if (e->failure.status == IRON_OK) {
-        e->failure = *error;
+        e->failure = e->error;
         if (e->sharers > 1)
-            iron__fail(&e->failure, error->status, error->native, "device %u: %.200s",
-                       e->config.device, error->text);
+            iron__fail(&e->failure, e->error.status, e->error.native, "device %u: %.200s",
+                       e->config.device, e->error.text);
     }
     if (err)
         *err = e->failure;
@@ -45,13 +44,12 @@ static void update_counters(iron_engine *e) {
 
 static iron_status gpu_restart(iron_engine *e, iron_error *err) {
     iron__quads_total sealed = {.seal = e->seal, .stats = iron__token_stats_neutral()};
-    iron_error error = {0};
-    iron_status status = iron__gpu_feed_begin(e->gpu, &e->nodes, e->closed, e->batches, &error);
+    iron_status status = iron__gpu_feed_begin(e->gpu, &e->nodes, e->closed, e->batches, &e->error);
 
     if (status == IRON_OK && e->config.with_seal)
-        status = iron__gpu_feed_seal_begin(e->gpu, &sealed, &error);
+        status = iron__gpu_feed_seal_begin(e->gpu, &sealed, &e->error);
     e->is_synced = status == IRON_OK;
-    return note_failure(e, status, &error, err);
+    return note_failure(e, status, err);
 }
 
 static iron_status gpu_create(iron_engine *e, iron_error *err) {
@@ -83,21 +81,20 @@ static iron_status gpu_create(iron_engine *e, iron_error *err) {
 static void gpu_destroy(iron_engine *e) { iron__gpu_feed_destroy(e->gpu); }
 
 static iron_status gpu_sync(iron_engine *e, iron_error *err) {
-    iron_error error = {0};
     iron__quads_total sealed;
     iron_status status;
 
     IRON_TRY(iron__engine_check_failure(e, err));
     if (e->is_synced)
         return IRON_OK;
-    status = iron__gpu_feed_fetch(e->gpu, &e->nodes, &e->closed, &error);
+    status = iron__gpu_feed_fetch(e->gpu, &e->nodes, &e->closed, &e->error);
     if (status == IRON_OK && e->config.with_seal) {
-        status = iron__gpu_feed_seal_fetch(e->gpu, &sealed, &error);
+        status = iron__gpu_feed_seal_fetch(e->gpu, &sealed, &e->error);
         if (status == IRON_OK)
             e->seal = sealed.seal;
     }
     e->is_synced = status == IRON_OK;
-    return note_failure(e, status, &error, err);
+    return note_failure(e, status, err);
 }
 
 static void record_batch(void *context, iron__contribution batch) {
@@ -124,14 +121,13 @@ static iron_status read_batch(iron_engine *e, iron__contribution *before, iron__
 static iron_status feed_piece(iron_engine *e, iron__tokens_view *view, size_t count,
                               iron_error *err) {
     iron__tokens_view piece = {view->dtype, view->data, count};
-    iron_error error = {0};
     iron_status status;
 
     IRON_TRY(iron__engine_check_failure(e, err));
-    status = iron__gpu_feed_host(e->gpu, &piece, &error);
+    status = iron__gpu_feed_host(e->gpu, &piece, &e->error);
     update_counters(e);
     *view = iron__view_rest(view, count);
-    return note_failure(e, status, &error, err);
+    return note_failure(e, status, err);
 }
 
 static iron_status gpu_feed(iron_engine *e, const iron__tokens_view *tokens, iron_error *err) {
@@ -161,14 +157,13 @@ static iron_status gpu_feed(iron_engine *e, const iron__tokens_view *tokens, iro
 static iron_status gpu_end_batch(iron_engine *e, iron_error *err) {
     bool is_reported = e->on_batch && e->open.count > 0;
     iron__contribution before, batch;
-    iron_error error = {0};
     iron_status status;
 
     IRON_TRY(is_reported ? gpu_sync(e, err) : iron__engine_check_failure(e, err));
     before = e->closed;
-    status = iron__gpu_feed_end_batch(e->gpu, &error);
+    status = iron__gpu_feed_end_batch(e->gpu, &e->error);
     update_counters(e);
-    IRON_TRY(note_failure(e, status, &error, err));
+    IRON_TRY(note_failure(e, status, err));
     if (!is_reported)
         return IRON_OK;
     IRON_TRY(read_batch(e, &before, &batch, err));
@@ -179,43 +174,37 @@ static iron_status gpu_end_batch(iron_engine *e, iron_error *err) {
 static iron_status gpu_feed_device(iron_engine *e, const void *tokens, uint64_t count, void *stream,
                                    iron_error *err) {
     iron__tokens_gpu_progress before = iron__gpu_feed_progress(e->gpu);
-    iron_error error = {0};
     iron_status status = iron__gpu_feed_resident(e->gpu, (uintptr_t)tokens, IRON_DTYPE_U32, 0,
-                                                 count, (uintptr_t)stream, &error);
+                                                 count, (uintptr_t)stream, &e->error);
     bool is_unchanged;
 
     update_counters(e);
     is_unchanged = e->batches == before.batches && e->closed.count == before.closed_tokens &&
                    e->open.count == before.open_tokens;
-    if ((status == IRON_E_ARG || status == IRON_E_STATE) && is_unchanged) {
-        if (err)
-            *err = error; /* the caller's mistake, found before anything was taken */
-        return status;
-    }
-    return note_failure(e, status, &error, err);
+    /* the caller's mistake, found before anything was taken */
+    if ((status == IRON_E_ARG || status == IRON_E_STATE) && is_unchanged)
+        return iron__fail_again(err, &e->error);
+    return note_failure(e, status, err);
 }
 
 /* Sends collected tokens first: if that fails they are lost, and so is the engine. Failing to
  * allocate slots costs nothing. */
 static iron_status gpu_get_slots(iron_engine *e, void *slots[IRON_FEED_SLOTS_MAX],
                                  iron_error *err) {
-    iron_error error = {0};
-
     IRON_TRY(iron__engine_check_failure(e, err));
-    IRON_TRY(note_failure(e, iron__gpu_feed_flush(e->gpu, &error), &error, err));
+    IRON_TRY(note_failure(e, iron__gpu_feed_flush(e->gpu, &e->error), err));
     return iron__gpu_feed_slots(e->gpu, slots, err);
 }
 
 static iron_status gpu_feed_slot(iron_engine *e, size_t slot, const iron__tokens_view *view,
                                  size_t *released, iron_error *err) {
-    iron_error error = {0};
     iron_status status;
 
     *released = 0;
     IRON_TRY(iron__engine_check_failure(e, err));
-    status = iron__gpu_feed_send_slot(e->gpu, slot, view->dtype, view->count, released, &error);
+    status = iron__gpu_feed_send_slot(e->gpu, slot, view->dtype, view->count, released, &e->error);
     update_counters(e);
-    return note_failure(e, status, &error, err);
+    return note_failure(e, status, err);
 }
 
 static double gpu_seconds_estimate(const iron_engine *e, uint64_t tokens) {

@@ -23,24 +23,13 @@
 
 _Static_assert(sizeof(((iron_effect *)0)->map) == IRON_LATTICE_MAX, "one entry per point");
 
-static uint64_t hash_number(uint64_t hash, uint64_t number) {
-    unsigned char bytes[8];
-
-    for (size_t k = 0; k < sizeof bytes; k++)
-        bytes[k] = (unsigned char)(number >> (8 * k));
-    return iron__fnv(hash, bytes, sizeof bytes);
-}
-
 /* A hash of the configuration: effects of differently configured engines must not be composed. */
 static uint64_t kind_of(const iron_engine *e) {
     const iron_config *c = &e->config;
-    uint64_t hash = hash_number(IRON_FNV_START, c->nodes);
+    const uint64_t numbers[] = {
+        c->nodes, c->vocab, c->batch, (uint64_t)c->positions, c->with_seal != 0, c->lattice_count};
+    uint64_t hash = iron__fnv(IRON_FNV_START, numbers, sizeof numbers);
 
-    hash = hash_number(hash, c->vocab);
-    hash = hash_number(hash, c->batch);
-    hash = hash_number(hash, (uint64_t)c->positions);
-    hash = hash_number(hash, c->with_seal != 0);
-    hash = hash_number(hash, c->lattice_count);
     hash = iron__fnv(hash, c->lattice, c->lattice_count * sizeof *c->lattice);
     return iron__fnv(hash, c->activations, (size_t)c->nodes * sizeof *c->activations);
 }

@@ -8,10 +8,10 @@
  * iron__engine_sync brings them up to date, and everything that reads nodes calls it first.
  *
  *   engine.c       configuration, create and destroy, report
- *   engine_feed.c  tokens from memory, files and device pointers, checked and handed to the backend
+ *   engine_feed.c  tokens from memory, files and device pointers, checked and handed to the
+ *                  backend; several GPUs feed one engine, each a range of batches
  *   backend_cpu.c  reduction on the CPU's threads, the seal, the queue of closed batches
  *   backend_gpu.c  the same on a GPU, through feed/gpu_feed.h
- *   members.c      several GPUs feed one engine, each a range of batches
  *   modes.c        chooses backend and mode, lists them, and measures the modes of a GPU
  *   effect.c       what a range of batches does to any lattice, for streams split over processes
  *   state.c        saved states: write, read, export; checkpoints, forks and replay, for the store
@@ -76,7 +76,7 @@ typedef void (*iron__batch_callback)(void *context, iron__contribution batch);
 
 typedef struct iron__cpu_state iron__cpu_state; /* private to backend_cpu.c */
 
-/* An engine on another device, which records the batches of a range (members.c). */
+/* An engine on another device, which records the batches of a range. */
 typedef struct iron__member {
     iron_engine *engine;
     iron_batch_effect *record; /* room for `capacity` batches */
@@ -170,7 +170,8 @@ struct iron_engine {
     iron__cpu_state *cpu;   /* of the CPU backend, else NULL */
     iron__gpu_feed *gpu;    /* of the GPU backend, else NULL */
     bool is_synced;         /* GPU: nodes, closed and seal are those of the device */
-    iron_error failure;     /* of the device; every later call returns it again */
+    iron_error error;       /* of the device's last call that failed */
+    iron_error failure;     /* of the first; every later call returns it again */
     iron__members *members; /* engines on the other devices, where there are several; else NULL */
     uint32_t sharers;       /* how many engines share the machine's processors and the work */
 };
@@ -188,9 +189,6 @@ iron_status iron__engine_check_complete(const iron_engine *engine, iron_error *e
 void iron__engine_apply_effects(iron_engine *engine, const iron_batch_effect *effects,
                                 size_t count);
 
-/* engine_feed.c: iron_engine_prepare of one device. */
-iron_status iron__engine_prepare_one(iron_engine *engine, iron_error *err);
-
 /* engine_feed.c: counts tokens outside the vocabulary; from any thread. The first of these tokens,
  * which are valid, has this position. */
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
@@ -204,23 +202,9 @@ iron_status iron__engine_begin_recording(iron_engine *engine, uint64_t position,
 iron_status iron__engine_create_sharing(const iron_config *config, uint32_t sharers,
                                         iron_engine **out, iron_error *err);
 
-/* members.c: opens the engine's other devices; destroy closes them. prepare: iron_engine_prepare of
- * all. */
+/* engine_feed.c: opens the engine's other devices; destroy closes them. */
 iron_status iron__members_create(iron_engine *engine, iron_error *err);
 void iron__members_destroy(iron_engine *engine);
-iron_status iron__members_prepare(iron_engine *engine, iron_error *err);
-
-/* Feeds tokens first ... first+count-1 of some input to an engine. It may be called by several
- * threads at a time, with different engines. */
-typedef iron_status (*iron__range_feed)(void *input, iron_engine *engine, uint64_t first,
-                                        uint64_t count, iron_progress progress, void *context,
-                                        iron_error *err);
-/* Whether the engine shares out work: it has other devices, and every batch may be recorded. */
-bool iron__members_share(const iron_engine *engine);
-/* Feeds `count` tokens of an input to the engine, with the help of its other devices. */
-iron_status iron__members_feed(iron_engine *engine, iron__range_feed feed, void *input,
-                               uint64_t count, iron_progress progress, void *context,
-                               iron_error *err);
 
 /* modes.c: finds the row for backend and mode. */
 iron_status iron__mode_choose(const iron_config *config, iron__mode_choice *choice,

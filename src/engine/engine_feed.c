@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * engine_feed.c: tokens go into the engine: from memory, from a source of files, or from device
- * memory. Tokens are checked here and handed to the backend (engine.h).
+ * memory. Tokens are checked here and handed to the backend (engine.h), or shared out among several
+ * GPUs.
  *
  * A CPU engine takes the tokens of regular files where they are (backend_cpu.c). From any other
  * source, reading and reducing overlap. The ring's threads (feed/ring.h) fill slots; the caller's
@@ -14,14 +15,15 @@
  * are sent. It does not while a batch callback is set, since each batch is waited for then.
  * Otherwise a slot is free again as soon as it was fed.
  */
+#include "core/cpu.h"
 #include "core/fail.h"
 #include "core/number.h"
 #include "engine/engine.h"
+#include "feed/split.h"
 #include "feed/stored.h"
 #include "formats/source.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
 
 /* Tokens that one task of a range check takes. */
 #define CHECK_TOKENS 65536u
@@ -34,42 +36,42 @@
  * missed, and the others reduce faster than one reader copies out of the page cache. */
 #define MANY_THREADS 8u
 
-typedef struct range_check {
-    const iron__tokens_view *view;
-    _Atomic uint64_t first_bad; /* lowest task that found a token out of range, or SIZE_MAX */
-} range_check;
+/* Tokens that all threads look at, CHECK_TOKENS at a time. */
+typedef struct token_check {
+    iron_engine *engine;
+    iron__tokens_view view; /* of a ring: only its dtype */
+    uint64_t position;      /* of its first token */
+} token_check;
 
-static iron__tokens_view checked_piece(const iron__tokens_view *view, size_t task) {
-    iron__tokens_view piece = iron__view_rest(view, task * CHECK_TOKENS);
+static iron__tokens_view checked_piece(const iron__tokens_view *view, uint64_t piece) {
+    iron__tokens_view part = iron__view_rest(view, (size_t)piece * CHECK_TOKENS);
 
-    piece.count = iron__min_size(piece.count, CHECK_TOKENS);
-    return piece;
+    part.count = iron__min_size(part.count, CHECK_TOKENS);
+    return part;
 }
 
-static void check_piece(void *context, size_t task) {
-    range_check *c = context;
-    iron__tokens_view piece = checked_piece(c->view, task);
+static iron_status check_piece(void *context, uint32_t worker, uint64_t piece,
+                               const atomic_bool *stop, iron_error *err) {
+    const token_check *c = context;
+    iron__tokens_view part = checked_piece(&c->view, piece);
 
-    if (task < atomic_load(&c->first_bad) && iron__view_first_bad(&piece) < piece.count)
-        iron__lower(&c->first_bad, task);
+    (void)worker;
+    (void)stop;
+    return iron__view_check(&part, c->position + piece * CHECK_TOKENS, err);
 }
 
 /* Fails with the first token outside 0 ... 2^32-1; only i32 and i64 can hold one. The first token
  * has the given position. */
-static iron_status check_values(const iron_engine *e, const iron__tokens_view *view,
-                                uint64_t position, iron_error *err) {
-    range_check c = {.view = view, .first_bad = SIZE_MAX};
-    iron__tokens_view piece;
+static iron_status check_values(iron_engine *e, const iron__tokens_view *view, uint64_t position,
+                                iron_error *err) {
+    token_check c = {e, *view, position};
+    const iron__ordered_run run = {.count = (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS,
+                                   .piece = check_piece,
+                                   .context = &c};
 
-    if (view->count <= CHECK_TOKENS ||
-        (view->dtype != IRON_DTYPE_I32 && view->dtype != IRON_DTYPE_I64))
+    if (run.count <= 1 || (view->dtype != IRON_DTYPE_I32 && view->dtype != IRON_DTYPE_I64))
         return iron__view_check(view, position, err);
-    iron__thread_pool_run(e->pool, check_piece, &c,
-                          (view->count + CHECK_TOKENS - 1) / CHECK_TOKENS);
-    if (c.first_bad == SIZE_MAX)
-        return IRON_OK;
-    piece = checked_piece(view, (size_t)c.first_bad);
-    return iron__view_check(&piece, position + c.first_bad * CHECK_TOKENS, err);
+    return iron__thread_pool_run_ordered(e->pool, &run, err);
 }
 
 void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view,
@@ -91,14 +93,8 @@ void iron__engine_count_vocab(iron_engine *engine, const iron__tokens_view *view
     pthread_mutex_unlock(&outside->mutex);
 }
 
-typedef struct vocab_work {
-    iron_engine *engine;
-    iron__tokens_view view; /* of a ring: only its dtype */
-    uint64_t position;      /* of its first token */
-} vocab_work;
-
 static void count_task(void *context, size_t task) {
-    const vocab_work *w = context;
+    const token_check *w = context;
     iron__tokens_view piece = checked_piece(&w->view, task);
 
     iron__engine_count_vocab(w->engine, &piece, w->position + task * CHECK_TOKENS);
@@ -106,7 +102,7 @@ static void count_task(void *context, size_t task) {
 
 /* Called by the ring's readers: what they have read is in their caches. */
 static void count_piece(void *context, const iron__ring_piece *piece) {
-    const vocab_work *w = context;
+    const token_check *w = context;
     const iron__tokens_view view = {w->view.dtype, piece->tokens, piece->count};
 
     iron__engine_count_vocab(w->engine, &view, w->position + piece->first);
@@ -145,9 +141,191 @@ static iron_status check_feed(iron_engine *e, const iron__tokens_view *view, iro
     return check_values(e, view, e->closed.count + e->open.count, err);
 }
 
-/* Tokens in memory that are checked. */
+/* Several GPUs.
+ *
+ * The engine itself is on the first device, as if there were no other. Each further device has an
+ * engine of its own, a member, which records what its batches do instead of applying it (effect.c).
+ * A long feed is cut into one range of whole batches per device; they are fed at the same time, and
+ * then the engine applies the members' batches in the order of the stream:
+ *
+ *     tokens    | engine: open batch, its range | member 1 | member 2 | ... | engine: the rest |
+ *
+ * So the order of every rounding is that of one device, and results agree bit for bit. What is too
+ * short to be worth it, comes from a pipe or is in the memory of the first device, the engine takes
+ * alone. Members allocate with malloc: they work on threads on which the caller's allocator must
+ * not be called. */
+
+/* Shorter ranges are fed sooner than threads are started and results are fetched. */
+#define RANGE_TOKENS_MIN (UINT64_C(1) << 18)
+/* Records are 8 bytes per batch: 4 MiB per member. A longer feed is shared out several times. */
+#define RANGE_BATCHES_MAX (UINT64_C(1) << 19)
+
+/* Feeds tokens first ... first+count-1 of some input to an engine. It may be called by several
+ * threads at a time, with different engines. */
+typedef iron_status (*range_feed)(void *input, iron_engine *engine, uint64_t first, uint64_t count,
+                                  iron_progress progress, void *context, iron_error *err);
+
+/* A range of the input for every device. */
+typedef struct feed_round {
+    iron_engine *engine;
+    range_feed feed;
+    void *input;
+    uint64_t first;    /* token of the input at which it begins */
+    uint64_t own;      /* how many the engine takes */
+    uint64_t batches;  /* how many each member takes */
+    uint64_t position; /* in the stream, of the first member's range */
+} feed_round;
+
+static iron_status create_member(void *context, size_t index, iron_progress progress, void *of_part,
+                                 iron_error *err) {
+    iron_engine *e = context;
+    iron_config config = e->config;
+    iron_error why = {0};
+    iron_status status;
+
+    (void)progress;
+    (void)of_part;
+    if (index == 0)
+        return IRON_OK;
+    config.devices = NULL;
+    config.device = e->choice.devices.index[index];
+    config.threads = e->config.threads / e->sharers > 0 ? e->config.threads / e->sharers : 1;
+    config.allocator = NULL;
+    status =
+        iron__engine_create_sharing(&config, e->sharers, &e->members->each[index].engine, &why);
+    if (status != IRON_OK)
+        iron__fail(err, status, why.native, "device %u: %.200s", config.device, why.text);
+    return status;
+}
+
+iron_status iron__members_create(iron_engine *e, iron_error *err) {
+    size_t count = e->choice.devices.count;
+    iron__split split = {.count = count, .part = create_member, .context = e};
+
+    e->members =
+        iron__allocate(e->allocator, 1, sizeof *e->members + count * sizeof e->members->each[0],
+                       "engines on several devices", err);
+    if (!e->members)
+        return IRON_E_NOMEM;
+    e->members->count = count;
+    return iron__split_run(&split, err);
+}
+
+void iron__members_destroy(iron_engine *e) {
+    for (size_t k = 1; e->members && k < e->members->count; k++) {
+        iron_engine_destroy(e->members->each[k].engine);
+        iron__release(e->allocator, e->members->each[k].record);
+    }
+    iron__release(e->allocator, e->members);
+}
+
+/* Whether the engine shares out work: it has other devices, and every batch may be recorded. */
+static bool shares_out(const iron_engine *e) {
+    return e->members && !e->on_batch && !e->range.record;
+}
+
+/* Cuts the next `left` tokens of the input into ranges; false: the engine takes them alone. Members
+ * begin where a batch begins, and for the seal at a multiple of 4. */
+static bool plan_round(feed_round *r, uint64_t left) {
+    const iron_engine *e = r->engine;
+    uint64_t batch = e->config.batch, grid = 1, ranges;
+
+    r->own = e->open.count > 0 ? batch - e->open.count : 0;
+    r->position = e->closed.count + e->open.count + r->own;
+    if (e->config.with_seal) {
+        grid = batch % 4 == 0 ? 1 : batch % 2 == 0 ? 2 : 4;
+        for (uint64_t k = 0; k < grid && r->position % 4 != 0; k++) {
+            r->own += batch;
+            r->position += batch;
+        }
+    }
+    if (r->position % (e->config.with_seal ? 4 : 1) != 0 || r->own >= left)
+        return false;
+    ranges = (left - r->own) / (grid * batch) / e->members->count;
+    ranges = ranges < RANGE_BATCHES_MAX / grid ? ranges : RANGE_BATCHES_MAX / grid;
+    r->batches = ranges * grid;
+    r->own += r->batches * batch;
+    r->position += r->batches * batch;
+    return r->batches > 0 &&
+           r->batches >= RANGE_TOKENS_MIN / batch + (RANGE_TOKENS_MIN % batch > 0);
+}
+
+/* The engine's own range, or that of a member, up to its effect. */
+static iron_status feed_range(void *context, size_t index, iron_progress progress, void *of_part,
+                              iron_error *err) {
+    feed_round *r = context;
+    iron__member *m = &r->engine->members->each[index];
+    uint64_t tokens = r->batches * r->engine->config.batch, before = (index - 1) * tokens;
+
+    if (index == 0)
+        return r->feed(r->input, r->engine, r->first, r->own, progress, of_part, err);
+    IRON_TRY(
+        iron__engine_begin_recording(m->engine, r->position + before, m->record, m->capacity, err));
+    m->engine->outside.is_on = r->engine->outside.is_on;
+    m->engine->outside.found = iron__token_stats_neutral();
+    IRON_TRY(
+        r->feed(r->input, m->engine, r->first + r->own + before, tokens, progress, of_part, err));
+    m->effect.struct_size = sizeof m->effect;
+    return iron_engine_effect(m->engine, &m->effect, NULL, err);
+}
+
+/* Feeds `count` tokens of an input to the engine, with the help of its other devices. */
+static iron_status feed_members(iron_engine *e, range_feed feed, void *input, uint64_t count,
+                                iron_progress progress, void *context, iron_error *err) {
+    feed_round r = {.engine = e, .feed = feed, .input = input};
+    iron__split split = {.count = e->members->count,
+                         .part = feed_range,
+                         .context = &r,
+                         .progress = progress,
+                         .progress_context = context,
+                         .total = count};
+
+    while (plan_round(&r, count - r.first)) {
+        iron_error error = {0};
+        iron_status status;
+
+        for (size_t k = 1; k < e->members->count; k++) {
+            iron__member *m = &e->members->each[k];
+
+            if (m->capacity >= r.batches)
+                continue;
+            iron__release(e->allocator, m->record);
+            m->capacity = 0;
+            IRON_TRY(IRON_ALLOCATE(&m->record, e->allocator, (size_t)r.batches,
+                                   "batches of a device", err));
+            m->capacity = (size_t)r.batches;
+        }
+        split.before = r.first;
+        status = iron__split_run(&split, &error);
+        for (size_t k = 1; status == IRON_OK && k < e->members->count; k++) {
+            iron__member *m = &e->members->each[k];
+
+            e->outside.found = iron__token_stats_merge(e->outside.found, m->engine->outside.found);
+            status = iron_engine_apply_batches(e, &m->effect, m->record, &error);
+        }
+        if (status != IRON_OK) {
+            /* the engine has taken its own range only: if a member's is lost, it cannot go on */
+            bool is_lost = status == IRON_E_NOMEM;
+
+            for (size_t k = 1; k < e->members->count; k++)
+                is_lost = is_lost || e->members->each[k].engine->failure.status != IRON_OK;
+            if (is_lost && e->failure.status == IRON_OK)
+                e->failure = error;
+            return iron__fail_again(err, &error);
+        }
+        r.first += r.own + (e->members->count - 1) * r.batches * e->config.batch;
+    }
+    split.count = 1;
+    split.before = r.first;
+    r.own = count - r.first;
+    return r.own > 0 ? iron__split_run(&split, err) : IRON_OK;
+}
+
+/* Tokens in memory. */
+
+/* Tokens that are checked. */
 static iron_status feed_view(iron_engine *e, const iron__tokens_view *view, iron_error *err) {
-    vocab_work work = {e, *view, e->closed.count + e->open.count};
+    token_check work = {e, *view, e->closed.count + e->open.count};
 
     if (e->outside.is_on && !e->backend->counts_vocab)
         iron__thread_pool_run(e->pool, count_task, &work,
@@ -173,8 +351,8 @@ iron_status iron_engine_feed_as(iron_engine *engine, iron_dtype dtype, const voi
     if (count == 0)
         return IRON_OK;
     IRON_TRY(check_feed(engine, &view, err));
-    if (iron__members_share(engine))
-        return iron__members_feed(engine, feed_view_range, &view, count, NULL, NULL, err);
+    if (shares_out(engine))
+        return feed_members(engine, feed_view_range, &view, count, NULL, NULL, err);
     return feed_view(engine, &view, err);
 }
 
@@ -223,14 +401,23 @@ void iron_engine_tokens_free(iron_engine *engine, void *memory) {
 
 static bool has_slots(const iron_engine *e) { return e->gpu && iron__gpu_feed_has_slots(e->gpu); }
 
-iron_status iron__engine_prepare_one(iron_engine *engine, iron_error *err) {
+static iron_status prepare_one(void *context, size_t index, iron_progress progress, void *of_part,
+                               iron_error *err) {
+    iron_engine *e = context;
     void *slots[IRON_FEED_SLOTS_MAX];
 
-    return has_slots(engine) ? engine->backend->get_slots(engine, slots, err) : IRON_OK;
+    (void)progress;
+    (void)of_part;
+    e = index == 0 ? e : e->members->each[index].engine;
+    return has_slots(e) ? e->backend->get_slots(e, slots, err) : IRON_OK;
 }
 
 iron_status iron_engine_prepare(iron_engine *engine, iron_error *err) {
-    return (engine->members ? iron__members_prepare : iron__engine_prepare_one)(engine, err);
+    iron__split split = {.count = engine->members ? engine->members->count : 1,
+                         .part = prepare_one,
+                         .context = engine};
+
+    return iron__split_run(&split, err);
 }
 
 /* A feed from a source. */
@@ -241,60 +428,34 @@ typedef struct pipeline {
     iron__ring *ring;
 } pipeline;
 
-static iron_status set_up_slots(pipeline *p, iron__ring_options *options, iron_error *err) {
-    iron_engine *e = p->engine;
-
-    p->has_device_slots = !e->on_batch && has_slots(e);
-    if (p->has_device_slots) {
-        options->slots = p->slots;
-        options->shape = e->gpu->shape;
-        options->shape.slot_bytes =
-            iron__gpu_feed_slot_bytes(e->gpu, iron_source_dtype(options->source));
-        return e->backend->get_slots(e, p->slots, err);
-    }
-    options->shape =
-        (iron__feed_shape){.readers = iron__thread_pool_threads(e->pool) < MANY_THREADS ? 1 : 2,
-                           .slot_count = SLOTS,
-                           .slot_bytes = SLOT_BYTES};
-    return IRON_OK;
-}
-
-static iron_status feed_slot(const pipeline *p, size_t slot, const iron__tokens_view *view,
-                             iron_error *err) {
-    iron_engine *e = p->engine;
-    size_t released = 1;
-
-    IRON_TRY(check_feed(e, view, err));
-    if (p->has_device_slots)
-        IRON_TRY(e->backend->feed_slot(e, slot, view, &released, err));
-    else
-        IRON_TRY(e->backend->feed(e, view, err));
-    for (size_t k = 0; k < released; k++)
-        iron__ring_free(p->ring);
-    return IRON_OK;
-}
-
 /* Feeds slots until the source ends, or so many tokens after its position. */
 static iron_status feed_slots(const pipeline *p, const iron_source *source, uint64_t skip,
                               uint64_t total, iron_progress progress, void *context,
                               iron_error *err) {
     bool is_seekable = iron__source_is_seekable(source); /* its position stays put while read */
+    iron_engine *e = p->engine;
     uint64_t begin = is_seekable ? iron__source_position(source) + skip : 0, done = 0;
 
     for (;;) {
         iron__tokens_view view = {.dtype = iron_source_dtype(source)};
+        size_t slot, released = 1;
         iron_status status;
-        size_t slot;
 
         IRON_TRY(iron__ring_next(p->ring, &slot, &view.count, err));
         if (view.count == 0)
             return IRON_OK;
         view.data = iron__ring_slot(p->ring, slot);
-        status = feed_slot(p, slot, &view, err);
+        status = check_feed(e, &view, err);
         if (status == IRON_E_FORMAT && is_seekable) /* with file and byte, too */
-            (void)iron__stored_check(source, begin + done, &view,
-                                     p->engine->closed.count + p->engine->open.count, err);
+            (void)iron__stored_check(source, begin + done, &view, e->closed.count + e->open.count,
+                                     err);
         IRON_TRY(status);
+        if (p->has_device_slots)
+            IRON_TRY(e->backend->feed_slot(e, slot, &view, &released, err));
+        else
+            IRON_TRY(e->backend->feed(e, &view, err));
+        for (size_t k = 0; k < released; k++)
+            iron__ring_free(p->ring);
         done += view.count;
         IRON_TRY(iron__progress(progress, context, done, total, err));
     }
@@ -329,8 +490,7 @@ static iron_status feed_files(iron_engine *e, iron_source *source, uint64_t limi
         return status;
     iron__parallel_source_set_mapped(tokens.files);
     tokens.count = iron__parallel_source_tokens(tokens.files);
-    if (limit > 0 && limit < tokens.count)
-        tokens.count = limit;
+    tokens.count = iron__min(tokens.count, limit ? limit : tokens.count);
     p.total = limit ? limit : iron_source_tokens(source);
     status = check_count(e, tokens.count, err);
     while (status == IRON_OK && tokens.count > 0) {
@@ -348,24 +508,30 @@ static iron_status feed_files(iron_engine *e, iron_source *source, uint64_t limi
     return status;
 }
 
-/* Whether the backend takes files as they are: in the per-node modes reading is not what costs. */
-static bool takes_files(const iron_engine *e, const iron_source *source) {
-    return e->backend->feed_files && !e->choice.variant->per_node &&
-           iron__source_is_seekable(source);
-}
-
 /* Feeds what a ring reads: its source, or some of a source of files (tokens, skip, is_shared). */
 static iron_status feed_ring(iron_engine *engine, iron__ring_options options,
                              iron_progress progress, void *context, iron_error *err) {
     iron_source *source = options.source;
     uint64_t total = options.tokens ? options.tokens : iron_source_tokens(source);
     pipeline p = {.engine = engine};
-    vocab_work work = {
+    token_check work = {
         engine, {.dtype = iron_source_dtype(source)}, engine->closed.count + engine->open.count};
-    iron_status status;
+    iron_status status = IRON_OK;
 
     options.allocator = engine->allocator;
-    status = set_up_slots(&p, &options, err);
+    p.has_device_slots = !engine->on_batch && has_slots(engine);
+    if (p.has_device_slots) {
+        options.slots = p.slots;
+        options.shape = engine->gpu->shape;
+        options.shape.slot_bytes =
+            iron__gpu_feed_slot_bytes(engine->gpu, iron_source_dtype(source));
+        status = engine->backend->get_slots(engine, p.slots, err);
+    } else {
+        options.shape = (iron__feed_shape){
+            .readers = iron__thread_pool_threads(engine->pool) < MANY_THREADS ? 1 : 2,
+            .slot_count = SLOTS,
+            .slot_bytes = SLOT_BYTES};
+    }
     if (engine->outside.is_on && !engine->backend->counts_vocab) {
         options.filled = count_piece;
         options.context = &work;
@@ -400,15 +566,15 @@ static iron_status feed_source(iron_engine *e, iron_source *source, uint64_t lim
     uint64_t begin, count, before = e->closed.count + e->open.count;
     iron_status status;
 
-    if (takes_files(e, source))
+    /* in the per-node modes reading is not what costs */
+    if (e->backend->feed_files && !e->choice.variant->per_node && iron__source_is_seekable(source))
         return feed_files(e, source, limit, progress, context, err);
-    if (!iron__members_share(e) || !iron__source_is_seekable(source))
+    if (!shares_out(e) || !iron__source_is_seekable(source))
         return feed_ring(e, options, progress, context, err);
     begin = iron__source_position(source);
     count = iron_source_tokens(source) - begin;
-    if (limit > 0 && limit < count)
-        count = limit;
-    status = iron__members_feed(e, feed_source_range, source, count, progress, context, err);
+    count = iron__min(count, limit ? limit : count);
+    status = feed_members(e, feed_source_range, source, count, progress, context, err);
     iron__source_seek(source, begin + (e->closed.count + e->open.count - before));
     return status;
 }

@@ -168,7 +168,6 @@ typedef struct calibration {
     calibration_case cases[CALIBRATED_CASES];
 } calibration;
 
-#define LINE_BYTES     512
 #define HEADER_BYTES   1024
 #define FILE_BYTES_MAX ((size_t)64 << 10)
 
@@ -189,25 +188,9 @@ static void write_header(const char *key, char text[HEADER_BYTES]) {
     iron__append(text, HEADER_BYTES, "\n");
 }
 
-static bool parse_case(const char *line, calibration_case *c) {
-    char *at;
-
-    if (strpbrk(line, "-+")) /* strtoull would take them */
-        return false;
-    c->batch = strtoull(line, &at, 10);
-    c->nodes = strtoull(at, &at, 10);
-    for (size_t k = 0; k < CALIBRATED_MODES; k++) {
-        const char *before = at;
-
-        c->ns[k] = strtod(before, &at);
-        if (at == before || !(c->ns[k] >= 0) || c->ns[k] > 1e18)
-            return false;
-    }
-    return *at == '\0' && c->batch > 0 && c->nodes > 0;
-}
-
 static bool parse(char *text, const char *key, calibration *out) {
-    char header[HEADER_BYTES], *end;
+    char header[HEADER_BYTES], *end, *at;
+    calibration_case *c;
 
     write_header(key, header);
     if (strncmp(text, header, strlen(header)) != 0)
@@ -217,7 +200,19 @@ static bool parse(char *text, const char *key, calibration *out) {
         *end = '\0';
         if (strcmp(line, "end") == 0)
             return out->count > 0 && end[1] == '\0';
-        if (out->count == CALIBRATED_CASES || !parse_case(line, &out->cases[out->count++]))
+        if (out->count == CALIBRATED_CASES || strpbrk(line, "-+")) /* strtoull would take them */
+            return false;
+        c = &out->cases[out->count++];
+        c->batch = strtoull(line, &at, 10);
+        c->nodes = strtoull(at, &at, 10);
+        for (size_t k = 0; k < CALIBRATED_MODES; k++) {
+            const char *before = at;
+
+            c->ns[k] = strtod(before, &at);
+            if (at == before || !(c->ns[k] >= 0) || c->ns[k] > 1e18)
+                return false;
+        }
+        if (*at != '\0' || c->batch == 0 || c->nodes == 0)
             return false;
     }
     return false;
@@ -238,10 +233,10 @@ static bool calibration_load(const char *key, calibration *out) {
 
 static iron_status write_lines(iron_output *output, const char *key, const calibration *c,
                                iron_error *err) {
-    char line[LINE_BYTES], header[HEADER_BYTES];
+    char line[HEADER_BYTES];
 
-    write_header(key, header);
-    IRON_TRY(iron_output_write(output, header, strlen(header), err));
+    write_header(key, line);
+    IRON_TRY(iron_output_write(output, line, strlen(line), err));
     for (const calibration_case *at = c->cases; at < c->cases + c->count; at++) {
         snprintf(line, sizeof line, "%" PRIu64 " %" PRIu64, at->batch, at->nodes);
         for (size_t k = 0; k < CALIBRATED_MODES; k++)
@@ -262,14 +257,12 @@ static iron_status calibration_save(const char *key, const calibration *all, iro
     iron__cache_folder_create();
     status = iron_output_open(path, &output, err);
     free(path);
-    if (status != IRON_OK)
-        return status;
-    status = write_lines(output, key, all, err);
-    if (status != IRON_OK) {
-        iron_output_abandon(output);
-        return status;
-    }
-    return iron_output_commit(output, err);
+    if (status == IRON_OK)
+        status = write_lines(output, key, all, err);
+    if (status == IRON_OK)
+        return iron_output_commit(output, err);
+    iron_output_abandon(output);
+    return status;
 }
 
 /* How many times larger the larger one is. */
@@ -495,34 +488,31 @@ static iron_status measure_all(bench *b, calibration *out, iron_progress progres
     return IRON_OK;
 }
 
-static iron_status fill_tokens(bench *b, iron_error *err) {
-    size_t bytes = (size_t)b->tokens_max * sizeof(uint32_t);
-    iron__gpu_copy copy = {.bytes = bytes};
-    uint32_t *tokens = malloc(bytes);
+static iron_status set_up(bench *b, size_t backend, size_t device, iron_error *err) {
+    iron__gpu_copy copy = {.from_offset = 0};
     iron_status status;
+    uint32_t *tokens;
 
-    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory for %zu bytes of tokens", bytes);
-    status = iron_generate(1, 50257, 0, tokens, (size_t)b->tokens_max, err);
+    IRON_TRY(iron__gpu_device_open(backend, device, &b->device, err));
+    b->tokens_max =
+        calibrated_batches[COUNT(calibrated_batches) - (b->device->info.is_gpu ? 1 : 2)];
+    copy.bytes = (size_t)b->tokens_max * sizeof *tokens;
+    IRON_TRY(iron_lattice_create(NULL, 0, &b->lattice, err));
+    IRON_TRY(iron__gpu_program_load(b->device, &iron__tokens_image, &b->program, err));
+    IRON_TRY(iron__gpu_queue_create(b->device, &b->queue, err));
+    IRON_TRY(
+        iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, copy.bytes, &b->tokens, err));
+    tokens = malloc(copy.bytes);
+    IRON_FAIL_IF(!tokens, err, IRON_E_NOMEM, "out of memory for %zu bytes of tokens", copy.bytes);
     copy.from_host = tokens;
-    if (status == IRON_OK)
-        status = iron__gpu_buffer_create(b->device, IRON_GPU_MEMORY_DEVICE, bytes, &b->tokens, err);
     copy.to = b->tokens;
+    status = iron_generate(1, 50257, 0, tokens, (size_t)b->tokens_max, err);
     if (status == IRON_OK)
         status = iron__gpu_copy_bytes(b->queue, &copy, err);
     if (status == IRON_OK)
         status = iron__gpu_queue_wait(b->queue, err);
     free(tokens);
     return status;
-}
-
-static iron_status set_up(bench *b, size_t backend, size_t device, iron_error *err) {
-    IRON_TRY(iron__gpu_device_open(backend, device, &b->device, err));
-    b->tokens_max =
-        calibrated_batches[COUNT(calibrated_batches) - (b->device->info.is_gpu ? 1 : 2)];
-    IRON_TRY(iron_lattice_create(NULL, 0, &b->lattice, err));
-    IRON_TRY(iron__gpu_program_load(b->device, &iron__tokens_image, &b->program, err));
-    IRON_TRY(iron__gpu_queue_create(b->device, &b->queue, err));
-    return fill_tokens(b, err);
 }
 
 static void tear_down(bench *b) {

@@ -17,6 +17,7 @@
 #include "core/files.h"
 #include "core/hash.h"
 #include "core/memory.h"
+#include "core/number.h"
 #include "engine/checkpoint.h"
 #include "formats/npy.h"
 #include "formats/source.h"
@@ -43,7 +44,7 @@ typedef struct state_header {
     uint64_t tokens, batches, sum;
     uint32_t xors;
     uint32_t with_seal;
-    uint64_t seal_words[4];
+    iron__seal_words seal_words;
     uint32_t seal_carry[3];
     uint32_t seal_carried;
 } state_header;
@@ -81,36 +82,26 @@ typedef struct saved_state {
     } parts[PARTS];
 } saved_state;
 
-static state_header header_of(const iron_engine *e, uint32_t version) {
-    const iron__seal *s = &e->seal;
-    state_header h = {
-        .version = version,
-        .header_bytes = (uint32_t)header_bytes_of(version),
-        .nodes = e->config.nodes,
-        .vocab = e->config.vocab,
-        .batch = e->config.batch,
-        .positions = (uint32_t)e->config.positions,
-        .lattice_count = e->lattice->count,
-        .tokens = e->closed.count,
-        .batches = e->batches,
-        .sum = e->closed.sum,
-        .xors = e->closed.xors,
-        .with_seal = e->config.with_seal ? 1 : 0,
-        .seal_words = {s->words.count, s->words.t, s->words.a, s->words.b},
-        .seal_carried = s->carried,
-    };
-
-    memcpy(h.magic, STATE_MAGIC, sizeof h.magic);
-    memcpy(h.seal_carry, s->carry, s->carried * sizeof h.seal_carry[0]);
-    memcpy(h.lattice, e->lattice->points, e->lattice->count * sizeof h.lattice[0]);
-    return h;
-}
-
 /* mark: NULL, or the state is saved in the middle of a feed. */
 static void gather(const iron_engine *e, const iron__feed_mark *mark, saved_state *s) {
+    uint32_t version = mark ? 2 : 1;
     size_t bytes = e->nodes.count * sizeof(uint32_t);
+    const iron__seal *seal = &e->seal;
 
-    *s = (saved_state){.header = header_of(e, mark ? 2 : 1),
+    *s = (saved_state){.header = {.version = version,
+                                  .header_bytes = (uint32_t)header_bytes_of(version),
+                                  .nodes = e->config.nodes,
+                                  .vocab = e->config.vocab,
+                                  .batch = e->config.batch,
+                                  .positions = (uint32_t)e->config.positions,
+                                  .lattice_count = e->lattice->count,
+                                  .tokens = e->closed.count,
+                                  .batches = e->batches,
+                                  .sum = e->closed.sum,
+                                  .xors = e->closed.xors,
+                                  .with_seal = e->config.with_seal ? 1 : 0,
+                                  .seal_words = seal->words,
+                                  .seal_carried = seal->carried},
                        .checksum = IRON_FNV_START,
                        .parts = {{&s->header, sizeof s->header},
                                  {&s->mark, mark ? sizeof s->mark : 0},
@@ -118,6 +109,9 @@ static void gather(const iron_engine *e, const iron__feed_mark *mark, saved_stat
                                  {e->nodes.potentials, bytes},
                                  {e->nodes.activations, bytes},
                                  {&s->checksum, sizeof s->checksum}}};
+    memcpy(s->header.magic, STATE_MAGIC, sizeof s->header.magic);
+    memcpy(s->header.seal_carry, seal->carry, seal->carried * sizeof seal->carry[0]);
+    memcpy(s->header.lattice, e->lattice->points, e->lattice->count * sizeof e->lattice->points[0]);
     if (mark)
         s->mark = (state_mark){mark->first, mark->tokens, mark->sample, 0};
     for (size_t k = 0; k < PARTS - 1; k++)
@@ -228,16 +222,15 @@ static bool mark_agrees(const state_header *h, const state_mark *mark) {
 }
 
 static bool seal_agrees(const state_header *h) {
-    static const iron__seal none;
     uint64_t sealed = h->with_seal ? h->tokens : 0;
+    const iron__seal_words *w = &h->seal_words;
 
-    if (h->with_seal > 1 || h->seal_carried != sealed % 4 ||
-        h->seal_words[0] != sealed - sealed % 4)
+    if (h->with_seal > 1 || h->seal_carried != sealed % 4 || w->count != sealed - sealed % 4)
         return false;
     for (uint32_t k = h->seal_carried; k < 3; k++)
         if (h->seal_carry[k] != 0)
             return false;
-    return h->seal_words[0] > 0 || memcmp(h->seal_words, &none.words, sizeof h->seal_words) == 0;
+    return w->count > 0 || (w->t == 0 && w->a == 0 && w->b == 0);
 }
 
 /* Whether these can be the totals of a stream. */
@@ -261,14 +254,23 @@ static bool is_whole(float potential) {
     return fabsf(potential) >= 0x1p24f || potential == (float)(int32_t)potential;
 }
 
-static iron_status check_nodes(const char *name, const iron__nodes *nodes, uint64_t batches,
-                               iron_error *err) {
+/* Sets everything of the engine but the mark as the state has it. */
+static iron_status set_state(iron_engine *e, const char *name, const state_header *h,
+                             const unsigned char *arrays, iron_error *err) {
+    iron__nodes *nodes = &e->nodes;
     const iron_lattice *l = nodes->lattice;
+    size_t bytes = nodes->count * sizeof(uint32_t);
 
+    memcpy(nodes->xor_accumulators, arrays, bytes);
+    memcpy(nodes->potentials, arrays + bytes, bytes);
+    e->closed = (iron__contribution){h->tokens, h->sum, h->xors};
+    e->batches = h->batches;
+    e->seal = (iron__seal){.words = h->seal_words, .carried = h->seal_carried};
+    memcpy(e->seal.carry, h->seal_carry, sizeof e->seal.carry);
     for (uint32_t j = 0; j < nodes->count; j++) {
         uint32_t x = nodes->xor_accumulators[j];
 
-        IRON_FAIL_IF(batches == 0 && (x != l->points[j % l->count] || nodes->potentials[j] != 0),
+        IRON_FAIL_IF(h->batches == 0 && (x != l->points[j % l->count] || nodes->potentials[j] != 0),
                      err, IRON_E_FORMAT, "%.80s is refused: node %u moved before the first batch",
                      name, j);
         IRON_FAIL_IF(
@@ -278,89 +280,54 @@ static iron_status check_nodes(const char *name, const iron__nodes *nodes, uint6
                      "%.80s is refused: node %u has potential %.9g, not a whole number", name, j,
                      (double)nodes->potentials[j]);
     }
-    return IRON_OK;
+    return e->backend->restart(e, err);
 }
 
-static iron_config config_of(const state_header *h, const float *activations,
-                             const iron_config *run) {
-    iron_config c;
-
-    if (run)
-        c = *run;
-    else
-        iron_config_init(&c);
-    c.nodes = h->nodes;
-    c.vocab = h->vocab;
-    c.batch = h->batch;
-    c.positions = (iron_positions)h->positions;
-    c.lattice = h->lattice;
-    c.lattice_count = h->lattice_count;
-    c.with_seal = h->with_seal;
-    c.activations = activations;
-    return c;
-}
-
-static void set_totals(iron_engine *e, const state_header *h, const unsigned char *arrays) {
-    size_t bytes = e->nodes.count * sizeof(uint32_t);
-
-    memcpy(e->nodes.xor_accumulators, arrays, bytes);
-    memcpy(e->nodes.potentials, arrays + bytes, bytes);
-    e->closed = (iron__contribution){h->tokens, h->sum, h->xors};
-    e->batches = h->batches;
-    e->seal.words =
-        (iron__seal_words){h->seal_words[0], h->seal_words[1], h->seal_words[2], h->seal_words[3]};
-    memcpy(e->seal.carry, h->seal_carry, sizeof e->seal.carry);
-    e->seal.carried = h->seal_carried;
-}
-
-/* Creates the engine if the values of the state are possible. */
-static iron_status create_engine(const char *name, const state_header *h, const state_mark *mark,
-                                 const unsigned char *data, const iron_config *run,
-                                 iron_engine **out, iron_error *err) {
-    const unsigned char *arrays = data + h->header_bytes;
-    const float *activations =
-        (const float *)(const void *)(arrays + 2 * h->nodes * sizeof(uint32_t));
-    iron_config config = config_of(h, activations, run);
+iron_status iron__state_parse(const char *name, const unsigned char *data, size_t bytes,
+                              const iron_config *run, iron_engine **out, iron_error *err) {
+    state_header h = {0};
+    state_mark mark = {0};
+    const unsigned char *arrays;
     iron_error inner = {0};
     iron_status status;
+    iron_config config;
 
-    IRON_FAIL_IF(!counts_agree(h), err, IRON_E_FORMAT,
+    *out = NULL;
+    IRON_TRY(check_file(name, data, bytes, &h, &mark, err));
+    IRON_FAIL_IF(h.vocab < 2 || h.batch < 1, err, IRON_E_FORMAT,
+                 "%.80s is refused: vocab %" PRIu64 ", batch %" PRIu64, name, h.vocab, h.batch);
+    IRON_FAIL_IF(!counts_agree(&h), err, IRON_E_FORMAT,
                  "%.80s is refused: its counts of tokens, batches and seal contradict each other",
                  name);
-    IRON_FAIL_IF(!mark_agrees(h, mark), err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!mark_agrees(&h, &mark), err, IRON_E_FORMAT,
                  "%.80s is refused: its place in the source contradicts its counts", name);
-    IRON_FAIL_IF(h->lattice_count > IRON_LATTICE_MAX, err, IRON_E_FORMAT,
-                 "%.80s is refused: a lattice of %u points", name, h->lattice_count);
-    if (run)
+    IRON_FAIL_IF(h.lattice_count > IRON_LATTICE_MAX, err, IRON_E_FORMAT,
+                 "%.80s is refused: a lattice of %u points", name, h.lattice_count);
+    iron_config_init(&config);
+    if (run) {
         IRON_TRY(iron__config_check(run, err));
+        config = *run;
+    }
+    arrays = data + h.header_bytes;
+    config.nodes = h.nodes;
+    config.vocab = h.vocab;
+    config.batch = h.batch;
+    config.positions = (iron_positions)h.positions;
+    config.lattice = h.lattice;
+    config.lattice_count = h.lattice_count;
+    config.with_seal = h.with_seal;
+    config.activations = (const float *)(const void *)(arrays + 2 * h.nodes * sizeof(uint32_t));
     IRON_FAIL_IF(iron__config_check(&config, &inner) != IRON_OK ||
-                     iron__lattice_check(h->lattice, h->lattice_count, &inner) != IRON_OK,
+                     iron__lattice_check(h.lattice, h.lattice_count, &inner) != IRON_OK,
                  err, IRON_E_FORMAT, "%.80s is refused: %.140s", name, inner.text);
     IRON_TRY(iron_engine_create(&config, out, err));
-    set_totals(*out, h, arrays);
-    (*out)->mark =
-        (iron__feed_mark){mark->first, mark->tokens, mark->sample, h->tokens - mark->first};
-    status = check_nodes(name, &(*out)->nodes, h->batches, err);
-    if (status == IRON_OK)
-        status = (*out)->backend->restart(*out, err);
+    (*out)->mark = (iron__feed_mark){mark.first, mark.tokens, mark.sample, h.tokens - mark.first};
+    status = set_state(*out, name, &h, arrays, err);
     if (status != IRON_OK) {
         iron_engine_destroy(*out);
         *out = NULL;
     }
     return status;
-}
-
-iron_status iron__state_parse(const char *name, const unsigned char *data, size_t bytes,
-                              const iron_config *run, iron_engine **out, iron_error *err) {
-    state_header header = {0};
-    state_mark mark = {0};
-
-    *out = NULL;
-    IRON_TRY(check_file(name, data, bytes, &header, &mark, err));
-    IRON_FAIL_IF(header.vocab < 2 || header.batch < 1, err, IRON_E_FORMAT,
-                 "%.80s is refused: vocab %" PRIu64 ", batch %" PRIu64, name, header.vocab,
-                 header.batch);
-    return create_engine(name, &header, &mark, data, run, out, err);
 }
 
 iron_status iron_engine_load(const char *path, const iron_config *run, iron_engine **out,
@@ -513,35 +480,6 @@ void iron__engine_on_batch(iron_engine *engine, iron__batch_callback callback, v
 
 /* Checkpoints in the middle of a feed. */
 
-/* Continues the source that the engine's mark describes, or begins it. */
-static iron_status make_mark(const iron_engine *engine, const iron_source *source,
-                             iron__feed_mark *mark, iron_error *err) {
-    const iron__feed_mark *saved = &engine->mark;
-
-    *mark = (iron__feed_mark){.first = saved->tokens ? saved->first : engine->closed.count,
-                              .tokens = iron_source_tokens(source),
-                              .sample = IRON_FNV_START};
-    /* what identifies the files: their lengths, and samples of their bytes */
-    for (size_t k = 0; k < iron_source_file_count(source); k++) {
-        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
-        bool is_there;
-
-        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
-        mark->sample = iron__fnv(mark->sample, words, sizeof words);
-    }
-    IRON_FAIL_IF(saved->tokens && engine->closed.count != saved->first + saved->done, err,
-                 IRON_E_STATE,
-                 "other tokens were fed since the checkpoint was loaded; load it again");
-    IRON_FAIL_IF(saved->tokens && saved->tokens != mark->tokens, err, IRON_E_ARG,
-                 "the checkpoint is of files with %" PRIu64 " tokens, and these have %" PRIu64
-                 "; give the same files in the same order",
-                 saved->tokens, mark->tokens);
-    IRON_FAIL_IF(saved->tokens && saved->sample != mark->sample, err, IRON_E_ARG,
-                 "the checkpoint is of other files, or the files have changed; give the same files "
-                 "in the same order");
-    return IRON_OK;
-}
-
 /* Progress of one piece, as part of all. */
 typedef struct piece_progress {
     iron_progress progress;
@@ -559,6 +497,7 @@ static int report_piece(void *context, uint64_t done, uint64_t total) {
 iron_status iron_engine_feed_saving(iron_engine *engine, iron_source *source, const char *path,
                                     uint64_t every, iron_progress progress, void *context,
                                     iron_error *err) {
+    const iron__feed_mark *saved = &engine->mark;
     uint64_t batch = engine->config.batch, done, piece;
     iron__feed_mark mark;
 
@@ -567,13 +506,34 @@ iron_status iron_engine_feed_saving(iron_engine *engine, iron_source *source, co
                  "the middle");
     IRON_TRY(iron__engine_check_complete(engine, err));
     IRON_TRY(iron__engine_sync(engine, err));
-    IRON_TRY(make_mark(engine, source, &mark, err));
+    /* continues the source that the engine's mark describes, or begins it */
+    mark = (iron__feed_mark){.first = saved->tokens ? saved->first : engine->closed.count,
+                             .tokens = iron_source_tokens(source),
+                             .sample = IRON_FNV_START};
+    /* what identifies the files: their lengths, and samples of their bytes */
+    for (size_t k = 0; k < iron_source_file_count(source); k++) {
+        uint64_t words[2] = {iron_source_file_tokens(source, k), 0};
+        bool is_there;
+
+        IRON_TRY(iron__source_sample(source, k, &words[1], &is_there, err));
+        mark.sample = iron__fnv(mark.sample, words, sizeof words);
+    }
+    IRON_FAIL_IF(saved->tokens && engine->closed.count != saved->first + saved->done, err,
+                 IRON_E_STATE,
+                 "other tokens were fed since the checkpoint was loaded; load it again");
+    IRON_FAIL_IF(saved->tokens && saved->tokens != mark.tokens, err, IRON_E_ARG,
+                 "the checkpoint is of files with %" PRIu64 " tokens, and these have %" PRIu64
+                 "; give the same files in the same order",
+                 saved->tokens, mark.tokens);
+    IRON_FAIL_IF(saved->tokens && saved->sample != mark.sample, err, IRON_E_ARG,
+                 "the checkpoint is of other files, or the files have changed; give the same files "
+                 "in the same order");
     done = engine->closed.count - mark.first;
     piece = every / batch + (every % batch != 0);
-    piece = piece < 1 ? 1 : piece;
-    piece = piece > UINT64_MAX / batch ? UINT64_MAX : piece * batch;
+    if (__builtin_mul_overflow(iron__max(piece, 1), batch, &piece))
+        piece = UINT64_MAX;
     while (done < mark.tokens) {
-        uint64_t left = mark.tokens - done, count = left < piece ? left : piece;
+        uint64_t count = iron__min(mark.tokens - done, piece);
         piece_progress part = {progress, context, done, mark.tokens};
 
         IRON_TRY(iron_engine_feed_range(engine, source, done, count, report_piece, &part, err));

@@ -15,6 +15,7 @@
 #include "feed/gpu_feed.h"
 
 #include "core/cpu.h"
+#include "core/number.h"
 
 #include <string.h>
 
@@ -52,29 +53,24 @@ iron__feed_shape iron__feed_shape_default(uint32_t sharers) {
     };
 }
 
-/* `auto` is the strategy that overlaps most: on an H200 it feeds a file at 48 GB/s, `pinned` at
- * 41. */
-static iron_status choose_strategy(iron__gpu_feed *f, const char *name, iron_error *err) {
-    const iron__gpu_info *info = &f->device->info;
-
-    if (!name || strcmp(name, "auto") == 0) {
-        f->strategy = info->lacks[IRON_GPU_STREAMS][0] ? IRON_GPU_PAGEABLE : IRON_GPU_STREAMS;
-        return IRON_OK;
-    }
-    f->strategy = iron__gpu_strategy_find(name);
-    IRON_FAIL_IF(f->strategy == IRON_GPU_STRATEGIES, err, IRON_E_ARG,
-                 "unknown memory strategy '%.40s'; use auto, pageable, pinned, streams, uvm, "
-                 "uvm-prefetch or zero-copy",
-                 name);
-    IRON_FAIL_IF(info->lacks[f->strategy][0], err, IRON_E_UNSUPPORTED,
-                 "memory strategy %s is not available on %s: %s; use --memory auto", name,
-                 info->name, info->lacks[f->strategy]);
-    return IRON_OK;
-}
-
 static iron_status build(iron__gpu_feed *f, const iron__gpu_feed_config *c, iron_error *err) {
+    const iron__gpu_info *info;
+
     IRON_TRY(iron__gpu_device_open(c->backend, c->device, &f->device, err));
-    IRON_TRY(choose_strategy(f, c->memory, err));
+    info = &f->device->info;
+    /* `auto` is the strategy that overlaps most: on an H200 it feeds a file at 48 GB/s, `pinned` at
+     * 41. */
+    f->strategy = info->lacks[IRON_GPU_STREAMS][0] ? IRON_GPU_PAGEABLE : IRON_GPU_STREAMS;
+    if (c->memory && strcmp(c->memory, "auto") != 0) {
+        f->strategy = iron__gpu_strategy_find(c->memory);
+        IRON_FAIL_IF(f->strategy == IRON_GPU_STRATEGIES, err, IRON_E_ARG,
+                     "unknown memory strategy '%.40s'; use auto, pageable, pinned, streams, uvm, "
+                     "uvm-prefetch or zero-copy",
+                     c->memory);
+        IRON_FAIL_IF(info->lacks[f->strategy][0], err, IRON_E_UNSUPPORTED,
+                     "memory strategy %s is not available on %s: %s; use --memory auto", c->memory,
+                     info->name, info->lacks[f->strategy]);
+    }
     IRON_TRY(iron__tokens_gpu_create(f->device, &c->tokens, &f->tokens, err));
     IRON_TRY(iron__gpu_event_create(f->device, &f->order, err));
     for (size_t k = 0; k < (f->strategy == IRON_GPU_STREAMS ? IRON_FEED_QUEUES : 1); k++)
@@ -133,12 +129,6 @@ void iron__gpu_feed_destroy(iron__gpu_feed *f) {
 
 /* Sending slots, or ranges of the caller's page-locked memory, to the device and reducing them. */
 
-/* The queue that sends to a device buffer. */
-static iron__gpu_queue *sender_of(const iron__gpu_feed *f, size_t index) {
-    return f->strategy == IRON_GPU_STREAMS ? f->queues[1 + index % (IRON_FEED_QUEUES - 1)]
-                                           : iron__gpu_feed_queue(f);
-}
-
 /* Creates a buffer when it is first needed. */
 static iron_status ensure(iron__gpu_feed *f, iron__gpu_memory memory, size_t bytes,
                           iron__gpu_buffer **buffer, iron_error *err) {
@@ -151,10 +141,6 @@ static iron_status ensure_slot(iron__gpu_feed *f, size_t slot, iron_error *err) 
                                                                   : IRON_GPU_MEMORY_MANAGED;
 
     return ensure(f, memory, f->shape.slot_bytes, &f->slots[slot], err);
-}
-
-static iron_status ensure_device_buffer(iron__gpu_feed *f, iron__feed_buffer *b, iron_error *err) {
-    return ensure(f, IRON_GPU_MEMORY_DEVICE, DEVICE_BUFFER_BYTES, &b->tokens, err);
 }
 
 /* Waits until what was sent to the buffer has left the host's memory. */
@@ -216,13 +202,15 @@ static iron_status reduce(iron__gpu_feed *f, iron__feed_buffer *b, const iron__g
  * unless NULL, counts the slots that became free meanwhile. */
 static iron_status send(iron__gpu_feed *f, const void *tokens, iron_dtype dtype, size_t count,
                         size_t *released, iron_error *err) {
-    iron__feed_buffer *b = &f->buffers[f->sends % IRON_FEED_BUFFERS];
-    iron__gpu_queue *sender = sender_of(f, f->sends % IRON_FEED_BUFFERS),
-                    *kernels = iron__gpu_feed_queue(f);
+    size_t index = f->sends % IRON_FEED_BUFFERS;
+    iron__feed_buffer *b = &f->buffers[index];
+    iron__gpu_queue *kernels = iron__gpu_feed_queue(f), *sender = kernels;
     iron__gpu_copy copy = {.from_host = tokens, .bytes = count * iron_dtype_bytes(dtype)};
 
+    if (f->strategy == IRON_GPU_STREAMS)
+        sender = f->queues[1 + index % (IRON_FEED_QUEUES - 1)];
     IRON_TRY(wait_sent(f, b, released, err));
-    IRON_TRY(ensure_device_buffer(f, b, err));
+    IRON_TRY(ensure(f, IRON_GPU_MEMORY_DEVICE, DEVICE_BUFFER_BYTES, &b->tokens, err));
     copy.to = b->tokens;
     IRON_TRY(iron__gpu_queue_wait_event(sender, b->used, err));
     IRON_TRY(iron__gpu_copy_bytes(sender, &copy, err));
@@ -235,35 +223,21 @@ static iron_status send(iron__gpu_feed *f, const void *tokens, iron_dtype dtype,
     return iron__gpu_event_record(kernels, b->used, err);
 }
 
-/* Reduces a slot where it lies: managed or mapped memory. */
-static iron_status reduce_in_place(iron__gpu_feed *f, iron__gpu_buffer *slot, iron_dtype dtype,
-                                   size_t count, iron_error *err) {
-    iron__feed_buffer *b = &f->buffers[f->sends % IRON_FEED_BUFFERS];
-    iron__gpu_queue *queue = iron__gpu_feed_queue(f);
-
-    IRON_TRY(wait_sent(f, b, NULL, err));
-    IRON_TRY(iron__gpu_host_end(queue, slot, err));
-    if (f->strategy == IRON_GPU_UVM_PREFETCH)
-        IRON_TRY(iron__gpu_prefetch(queue, slot, count * iron_dtype_bytes(dtype), err));
-    IRON_TRY(reduce(f, b, slot, dtype, count, err));
-    IRON_TRY(iron__gpu_event_record(queue, b->sent, err));
-    b->is_pending = true;
-    f->sends++;
-    return IRON_OK;
+/* Tokens that a device buffer holds, once they are widened. */
+static size_t buffer_tokens(iron_dtype dtype) {
+    return DEVICE_BUFFER_BYTES / iron__max(iron_dtype_bytes(dtype), sizeof(uint32_t));
 }
 
 size_t iron__gpu_feed_slot_bytes(const iron__gpu_feed *f, iron_dtype dtype) {
-    size_t width = iron_dtype_bytes(dtype);
-    size_t most = DEVICE_BUFFER_BYTES / (width > sizeof(uint32_t) ? width : sizeof(uint32_t));
-
-    return f->shape.slot_bytes / width < most ? f->shape.slot_bytes : most * width;
+    return iron__min_size(f->shape.slot_bytes, buffer_tokens(dtype) * iron_dtype_bytes(dtype));
 }
 
 iron_status iron__gpu_feed_slots(iron__gpu_feed *f, void *slots[IRON_FEED_SLOTS_MAX],
                                  iron_error *err) {
     IRON_TRY(iron__gpu_feed_wait_sent(f, err));
     for (size_t k = 0; k < IRON_FEED_BUFFERS; k++)
-        IRON_TRY(ensure_device_buffer(f, &f->buffers[k], err));
+        IRON_TRY(
+            ensure(f, IRON_GPU_MEMORY_DEVICE, DEVICE_BUFFER_BYTES, &f->buffers[k].tokens, err));
     for (size_t k = 0; k < f->shape.slot_count; k++) {
         IRON_TRY(ensure_slot(f, k, err));
         slots[k] = f->slots[k]->host;
@@ -289,6 +263,8 @@ static iron_status finish_sends(iron__gpu_feed *f, iron_status status, iron_erro
 
 iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err) {
     iron__gpu_buffer *slot = f->slots[f->sends % f->shape.slot_count];
+    iron__feed_buffer *b = &f->buffers[f->sends % IRON_FEED_BUFFERS];
+    iron__gpu_queue *queue = iron__gpu_feed_queue(f);
     size_t count = f->collected;
 
     if (count == 0)
@@ -296,8 +272,18 @@ iron_status iron__gpu_feed_flush(iron__gpu_feed *f, iron_error *err) {
     f->collected = 0;
     if (f->strategy == IRON_GPU_PAGEABLE)
         return finish_sends(f, send(f, f->pageable_slot, f->dtype, count, NULL, err), err);
-    return is_copied(f) ? send(f, slot->host, f->dtype, count, NULL, err)
-                        : reduce_in_place(f, slot, f->dtype, count, err);
+    if (is_copied(f))
+        return send(f, slot->host, f->dtype, count, NULL, err);
+    /* managed or mapped memory is reduced where it lies */
+    IRON_TRY(wait_sent(f, b, NULL, err));
+    IRON_TRY(iron__gpu_host_end(queue, slot, err));
+    if (f->strategy == IRON_GPU_UVM_PREFETCH)
+        IRON_TRY(iron__gpu_prefetch(queue, slot, count * iron_dtype_bytes(f->dtype), err));
+    IRON_TRY(reduce(f, b, slot, f->dtype, count, err));
+    IRON_TRY(iron__gpu_event_record(queue, b->sent, err));
+    b->is_pending = true;
+    f->sends++;
+    return IRON_OK;
 }
 
 /* The slot in which the host collects tokens; valid until the next flush. */
@@ -330,44 +316,28 @@ typedef struct copy_job {
 
 static void copy_piece(void *context, size_t index) {
     const copy_job *c = context;
-    size_t at = index * COPY_PIECE, left = c->bytes - at;
+    size_t at = index * COPY_PIECE;
 
-    memcpy(c->to + at, c->from + at, left < COPY_PIECE ? left : COPY_PIECE);
+    memcpy(c->to + at, c->from + at, iron__min_size(COPY_PIECE, c->bytes - at));
 }
 
 /* Copies as many tokens as fit into the slot; *taken says how many. */
 static iron_status collect(iron__gpu_feed *f, const iron__tokens_view *view, size_t *taken,
                            iron_error *err) {
     size_t width = iron_dtype_bytes(view->dtype);
-    size_t capacity = iron__gpu_feed_slot_bytes(f, view->dtype) / width, free_tokens;
+    size_t capacity = iron__gpu_feed_slot_bytes(f, view->dtype) / width;
     copy_job c;
     char *memory;
 
     if (f->collected > 0 && f->dtype != view->dtype)
         IRON_TRY(iron__gpu_feed_flush(f, err));
-    free_tokens = capacity - f->collected;
-    *taken = view->count < free_tokens ? view->count : free_tokens;
+    *taken = iron__min_size(view->count, capacity - f->collected);
     IRON_TRY(slot_to_fill(f, &memory, err));
     c = (copy_job){memory + f->collected * width, view->data, *taken * width};
     iron__thread_pool_run(f->pool, copy_piece, &c, (c.bytes + COPY_PIECE - 1) / COPY_PIECE);
     f->dtype = view->dtype;
     f->collected += *taken;
     return f->collected == capacity ? iron__gpu_feed_flush(f, err) : IRON_OK;
-}
-
-/* Sends straight from the caller's memory, which is free again when this returns. */
-static iron_status send_all(iron__gpu_feed *f, const iron__tokens_view *view, iron_error *err) {
-    size_t width = iron_dtype_bytes(view->dtype);
-    size_t capacity = DEVICE_BUFFER_BYTES / (width > sizeof(uint32_t) ? width : sizeof(uint32_t));
-    iron_status status = iron__gpu_feed_flush(f, err);
-
-    for (size_t done = 0; status == IRON_OK && done < view->count;) {
-        size_t count = view->count - done < capacity ? view->count - done : capacity;
-
-        status = send(f, (const char *)view->data + done * width, view->dtype, count, NULL, err);
-        done += count;
-    }
-    return finish_sends(f, status, err);
 }
 
 iron_status iron__gpu_feed_pinned_alloc(iron__gpu_feed *f, size_t bytes, void **out,
@@ -378,14 +348,14 @@ iron_status iron__gpu_feed_pinned_alloc(iron__gpu_feed *f, size_t bytes, void **
     *out = NULL;
     IRON_TRY(IRON_ALLOCATE(&b, f->allocator, 1, "page-locked memory", err));
     status = iron__gpu_buffer_create(f->device, IRON_GPU_MEMORY_PINNED, bytes, &b->buffer, err);
-    if (status != IRON_OK) {
+    if (status == IRON_OK) {
+        b->next = f->pinned;
+        f->pinned = b;
+        *out = b->buffer->host;
+    } else {
         iron__release(f->allocator, b);
-        return status;
     }
-    b->next = f->pinned;
-    f->pinned = b;
-    *out = b->buffer->host;
-    return IRON_OK;
+    return status;
 }
 
 void iron__gpu_feed_pinned_free(iron__gpu_feed *f, void *memory) {
@@ -412,11 +382,21 @@ iron_status iron__gpu_feed_host(iron__gpu_feed *f, const iron__tokens_view *view
     size_t bytes = view->count * iron_dtype_bytes(view->dtype);
     iron__tokens_view rest = *view;
 
+    /* straight from the caller's memory, which is free again when this returns */
     if (bytes >= f->shape.slot_bytes &&
         (f->strategy == IRON_GPU_PAGEABLE ||
          (is_copied(f) &&
-          (is_pinned_block(f, view->data) || iron__gpu_is_pinned(f->device, view->data, bytes)))))
-        return send_all(f, view, err);
+          (is_pinned_block(f, view->data) || iron__gpu_is_pinned(f->device, view->data, bytes))))) {
+        iron_status status = iron__gpu_feed_flush(f, err);
+
+        while (status == IRON_OK && rest.count > 0) {
+            size_t count = iron__min_size(rest.count, buffer_tokens(view->dtype));
+
+            status = send(f, rest.data, view->dtype, count, NULL, err);
+            rest = iron__view_rest(&rest, count);
+        }
+        return finish_sends(f, status, err);
+    }
     while (rest.count > 0) {
         size_t taken = 0;
 
@@ -475,7 +455,7 @@ static iron_status feed_resident(iron__gpu_feed *f, const resident *c, uint64_t 
     } else { /* a device buffer's worth at a time */
         IRON_TRY(ensure(f, IRON_GPU_MEMORY_DEVICE, DEVICE_BUFFER_BYTES, wide, err));
         for (uint64_t done = 0; done < count; done += most) {
-            uint64_t some = count - done < most ? count - done : most;
+            uint64_t some = iron__min(count - done, most);
 
             IRON_TRY(iron__tokens_gpu_widen(f->tokens, c->queue, width, c->buffer, c->begin + done,
                                             *wide, some, err));

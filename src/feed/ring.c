@@ -26,6 +26,7 @@
 #include "feed/ring.h"
 
 #include "core/fail.h"
+#include "core/number.h"
 #include "core/thread_pool.h"
 #include "formats/source.h"
 
@@ -65,26 +66,12 @@ struct iron__ring {
     pthread_t readers[READERS_MAX];
 };
 
-/* Waits for a free slot; false when nothing is left to read, or the ring is being destroyed. */
-static bool take_piece(iron__ring *r, uint64_t *piece) {
-    const iron__pieces *p = &r->pieces;
-    bool is_taken;
-
-    pthread_mutex_lock(&r->mutex);
-    while (atomic_load(&p->next) / r->slot_pieces - r->freed == r->slot_count &&
-           atomic_load(&p->next) < atomic_load(&p->end) && !atomic_load(&p->stop))
-        pthread_cond_wait(&r->freed_slot, &r->mutex);
-    is_taken = iron__pieces_take(&r->pieces, piece);
-    pthread_mutex_unlock(&r->mutex);
-    return is_taken;
-}
-
 static iron_status fill(iron__ring *r, uint64_t index, iron__ring_piece *piece, iron_error *err) {
     uint64_t ticket = index / r->slot_pieces;
     size_t begin = (size_t)(index % r->slot_pieces) * r->piece_tokens;
     size_t slot = (size_t)(ticket % r->slot_count);
     char *to = (char *)r->slots[slot] + begin * r->width;
-    uint64_t most = r->capacity - begin < r->piece_tokens ? r->capacity - begin : r->piece_tokens;
+    uint64_t most = iron__min(r->capacity - begin, r->piece_tokens);
 
     *piece = (iron__ring_piece){.slot = slot, .tokens = to, .first = ticket * r->capacity + begin};
     if (!r->at) { /* its only reader */
@@ -94,7 +81,7 @@ static iron_status fill(iron__ring *r, uint64_t index, iron__ring_piece *piece, 
         r->piped += piece->count;
         return IRON_OK;
     }
-    piece->count = (size_t)(r->tokens - piece->first < most ? r->tokens - piece->first : most);
+    piece->count = (size_t)iron__min(r->tokens - piece->first, most);
     return iron__parallel_source_read(r->at, r->skip + piece->first, to, piece->count,
                                       &r->pieces.stop, err);
 }
@@ -102,9 +89,8 @@ static iron_status fill(iron__ring *r, uint64_t index, iron__ring_piece *piece, 
 /* With the mutex held: how many pieces the slot has whose turn it is. */
 static size_t pieces_due(const iron__ring *r) {
     uint64_t first = r->given * r->slot_pieces, end = atomic_load(&r->pieces.end);
-    uint64_t left = end > first ? end - first : 0;
 
-    return left < r->slot_pieces ? (size_t)left : r->slot_pieces;
+    return iron__min_size(r->slot_pieces, end > first ? end - first : 0);
 }
 
 /* With the mutex held: have all of them been read, so that the outcome of the slot is known? */
@@ -117,13 +103,24 @@ static bool is_next_ready(const iron__ring *r) {
 
 static void *reader_main(void *argument) {
     iron__ring *r = argument;
+    iron__pieces *p = &r->pieces;
     uint64_t index;
 
-    while (take_piece(r, &index)) {
+    for (;;) {
         iron__ring_piece piece;
         iron_error error = {0};
-        iron_status status = fill(r, index, &piece, &error);
+        iron_status status;
+        bool is_taken;
 
+        pthread_mutex_lock(&r->mutex);
+        while (atomic_load(&p->next) / r->slot_pieces - r->freed == r->slot_count &&
+               atomic_load(&p->next) < atomic_load(&p->end) && !atomic_load(&p->stop))
+            pthread_cond_wait(&r->freed_slot, &r->mutex);
+        is_taken = iron__pieces_take(p, &index);
+        pthread_mutex_unlock(&r->mutex);
+        if (!is_taken) /* nothing is left to read, or the ring is being destroyed */
+            return NULL;
+        status = fill(r, index, &piece, &error);
         if (r->filled && status == IRON_OK)
             r->filled(r->context, &piece);
         pthread_mutex_lock(&r->mutex);
@@ -131,13 +128,12 @@ static void *reader_main(void *argument) {
             r->read[piece.slot] |= (uint64_t)1 << index % r->slot_pieces;
             r->counts[piece.slot] += piece.count;
         } else {
-            iron__pieces_end(&r->pieces, index, status, &error);
+            iron__pieces_end(p, index, status, &error);
         }
         if (is_next_ready(r))
             pthread_cond_signal(&r->full_slot);
         pthread_mutex_unlock(&r->mutex);
     }
-    return NULL;
 }
 
 /* Files are cut into pieces beforehand: slots into pieces of the size asked for, but at most
@@ -150,11 +146,8 @@ static iron_status plan_pieces(iron__ring *r, const iron__ring_options *o, iron_
     r->slot_pieces = 1;
     if (!iron__source_is_seekable(r->source))
         return IRON_OK;
-    r->piece_tokens = o->shape.piece_bytes / r->width;
-    if (o->shape.piece_bytes == 0 || r->piece_tokens > r->capacity)
-        r->piece_tokens = r->capacity;
-    if (r->piece_tokens < least)
-        r->piece_tokens = least;
+    r->piece_tokens = o->shape.piece_bytes ? o->shape.piece_bytes / r->width : r->capacity;
+    r->piece_tokens = iron__max(iron__min(r->piece_tokens, r->capacity), least);
     r->slot_pieces = (r->capacity + r->piece_tokens - 1) / r->piece_tokens;
     IRON_TRY(iron__parallel_source_open(r->source, r->allocator, &r->at, err));
     r->begin = iron__source_position(r->source);
@@ -162,51 +155,19 @@ static iron_status plan_pieces(iron__ring *r, const iron__ring_options *o, iron_
     r->skip = o->is_shared ? o->skip : 0;
     r->tokens = iron__parallel_source_tokens(r->at) - r->skip;
     iron__parallel_source_set_direct(r->at, o->shape.direct);
-    if (o->tokens > 0 && o->tokens < r->tokens)
-        r->tokens = o->tokens;
+    r->tokens = iron__min(r->tokens, o->tokens > 0 ? o->tokens : r->tokens);
     count = r->tokens / r->capacity * r->slot_pieces;
     count += (r->tokens % r->capacity + r->piece_tokens - 1) / r->piece_tokens;
     atomic_store(&r->pieces.end, count);
     return IRON_OK;
 }
 
-static iron_status set_up_slots(iron__ring *r, const iron__ring_options *o, iron_error *err) {
-    size_t stride = o->shape.slot_bytes + o->slack_bytes;
-
-    if (!o->slots) {
-        r->memory =
-            iron__allocate(r->allocator, o->shape.slot_count, stride, "the reading ring", err);
-        if (!r->memory)
-            return IRON_E_NOMEM;
-    }
-    for (size_t k = 0; k < o->shape.slot_count; k++)
-        r->slots[k] = o->slots ? o->slots[k] : r->memory + k * stride;
-    return IRON_OK;
-}
-
-/* More readers than pieces, of the stream or of the slots, would have nothing to do. */
-static iron_status start_readers(iron__ring *r, uint32_t wanted, iron_error *err) {
-    uint64_t useful = r->at ? atomic_load(&r->pieces.end) : 1;
-    uint64_t at_once = r->slot_count * r->slot_pieces, count = wanted > 0 ? wanted : 1;
-
-    useful = useful < at_once ? useful : at_once;
-    count = count < useful ? count : useful;
-    count = count < READERS_MAX ? count : READERS_MAX;
-    for (; r->started < count; r->started++) {
-        int code = iron__thread_start(&r->readers[r->started], reader_main, r);
-
-        if (code)
-            return iron__fail(err, IRON_E_NOMEM, code,
-                              "cannot start %" PRIu64 " reading threads: %s", count,
-                              strerror(code));
-    }
-    return IRON_OK;
-}
-
 iron_status iron__ring_create(const iron__ring_options *options, iron__ring **out,
                               iron_error *err) {
     size_t width = iron_dtype_bytes(iron_source_dtype(options->source));
-    iron_status status;
+    size_t stride = options->shape.slot_bytes + options->slack_bytes;
+    iron_status status = IRON_OK;
+    uint64_t readers;
     iron__ring *r;
 
     *out = NULL;
@@ -227,11 +188,25 @@ iron_status iron__ring_create(const iron__ring_options *options, iron__ring **ou
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->freed_slot, NULL);
     pthread_cond_init(&r->full_slot, NULL);
-    status = set_up_slots(r, options, err);
+    if (!options->slots)
+        status = iron__allocate_at((iron__array *)&r->memory, r->allocator, r->slot_count, stride,
+                                   "the reading ring", err);
+    for (size_t k = 0; status == IRON_OK && k < r->slot_count; k++)
+        r->slots[k] = options->slots ? options->slots[k] : r->memory + k * stride;
     if (status == IRON_OK)
         status = plan_pieces(r, options, err);
-    if (status == IRON_OK)
-        status = start_readers(r, options->shape.readers, err);
+    /* more readers than pieces, of the stream or of the slots, would have nothing to do */
+    readers = iron__min(iron__max(options->shape.readers, 1), READERS_MAX);
+    readers = iron__min(readers, iron__min(r->at ? atomic_load(&r->pieces.end) : 1,
+                                           r->slot_count * r->slot_pieces));
+    for (; status == IRON_OK && r->started < readers; r->started += status == IRON_OK) {
+        int code = iron__thread_start(&r->readers[r->started], reader_main, r);
+
+        if (code)
+            status =
+                iron__fail(err, IRON_E_NOMEM, code, "cannot start %" PRIu64 " reading threads: %s",
+                           readers, strerror(code));
+    }
     if (status == IRON_OK)
         *out = r;
     else
@@ -248,14 +223,10 @@ void iron__ring_destroy(iron__ring *ring) {
     pthread_mutex_unlock(&ring->mutex);
     for (uint32_t k = 0; k < ring->started; k++)
         pthread_join(ring->readers[k], NULL);
-    if (ring->at) {
-        uint64_t taken = ring->given * ring->capacity;
-
-        if (!ring->is_shared)
-            iron__source_seek(ring->source,
-                              ring->begin + (taken < ring->tokens ? taken : ring->tokens));
-        iron__parallel_source_close(ring->at);
-    }
+    if (ring->at && !ring->is_shared)
+        iron__source_seek(ring->source,
+                          ring->begin + iron__min(ring->given * ring->capacity, ring->tokens));
+    iron__parallel_source_close(ring->at);
     iron__pieces_deinit(&ring->pieces);
     pthread_cond_destroy(&ring->full_slot);
     pthread_cond_destroy(&ring->freed_slot);

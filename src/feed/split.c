@@ -28,7 +28,7 @@ struct split_run {
     iron__pieces pieces;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    size_t running; /* parts on other threads */
+    size_t running; /* parts that are not done */
     split_part parts[IRON_SPLIT_MAX];
 };
 
@@ -52,23 +52,18 @@ static int part_progress(void *context, uint64_t done, uint64_t total) {
     return atomic_load(&p->run->pieces.stop) || atomic_load(&p->run->pieces.end) < p->index;
 }
 
-static void run_part(split_part *p) {
-    const iron__split *s = p->run->split;
+static void *run_part(void *argument) {
+    split_part *p = argument;
+    split_run *r = p->run;
     iron_error error = {0};
-    iron_status status = s->part(s->context, p->index, part_progress, p, &error);
+    iron_status status = r->split->part(r->split->context, p->index, part_progress, p, &error);
 
     if (status != IRON_OK)
-        iron__pieces_end(&p->run->pieces, p->index, status, &error);
-}
-
-static void *part_main(void *argument) {
-    split_part *p = argument;
-
-    run_part(p);
-    pthread_mutex_lock(&p->run->mutex);
-    p->run->running--;
-    pthread_cond_signal(&p->run->changed);
-    pthread_mutex_unlock(&p->run->mutex);
+        iron__pieces_end(&r->pieces, p->index, status, &error);
+    pthread_mutex_lock(&r->mutex);
+    r->running--;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
     return NULL;
 }
 
@@ -96,24 +91,19 @@ static void wait_for_parts(split_run *r) {
 }
 
 iron_status iron__split_run(const iron__split *split, iron_error *err) {
-    split_run r = {.split = split};
+    split_run r = {.split = split, .running = split->count};
     iron_status status;
 
     iron__pieces_init(&r.pieces, split->count);
     pthread_mutex_init(&r.mutex, NULL);
     pthread_cond_init(&r.changed, NULL);
     for (size_t k = 0; k < split->count; k++) {
-        r.parts[k].run = &r;
-        r.parts[k].index = k;
-    }
-    pthread_mutex_lock(&r.mutex);
-    for (size_t k = 1; k < split->count; k++) {
         split_part *p = &r.parts[k];
 
-        p->is_started = iron__thread_start_for_drivers(&p->thread, part_main, p) == 0;
-        r.running += p->is_started;
+        p->run = &r;
+        p->index = k;
+        p->is_started = k > 0 && iron__thread_start_for_drivers(&p->thread, run_part, p) == 0;
     }
-    pthread_mutex_unlock(&r.mutex);
     for (size_t k = 0; k < split->count; k++)
         if (!r.parts[k].is_started) /* the first, and those that got no thread */
             run_part(&r.parts[k]);

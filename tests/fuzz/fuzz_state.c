@@ -80,11 +80,11 @@ static void repair_seal(state_header *h) {
     h->with_seal &= 1;
     sealed = h->with_seal ? h->tokens : 0;
     h->seal_carried = sealed % 4;
-    h->seal_words[0] = sealed - h->seal_carried;
+    h->seal_words.count = sealed - h->seal_carried;
     for (uint32_t k = h->seal_carried; k < 3; k++)
         h->seal_carry[k] = 0;
-    if (h->seal_words[0] == 0)
-        memset(h->seal_words, 0, sizeof h->seal_words);
+    if (h->seal_words.count == 0)
+        h->seal_words = (iron__seal_words){0, 0, 0, 0};
 }
 
 static void repair_nodes(const state_header *h, unsigned char *arrays) {

@@ -5,7 +5,7 @@
  * indexes, long samples (which are made short here), any order of samples, texts and refusals.
  */
 #define LONG_TOKENS ((uint64_t)30000)
-#include "digest/bag.c"
+#include "digest/scan.c"
 
 #include "core/json.h"
 #include "place.h"
@@ -342,13 +342,13 @@ static void rows_of_pipes(void **state) {
         plain_sample(&want, tokens + starts[k],
                      (size_t)((k + 1 < COUNT(starts) ? starts[k + 1] : 300) - starts[k]));
     for (size_t step = 1; step <= 300; step += step < 20 ? 1 : 37) {
-        iron__bag_job job = {.cut = {IRON_BAG_CUT_ROWS, 0}};
+        bag_job job = {.cut = {IRON_BAG_CUT_ROWS, 0}};
         uint32_t wide[IRON_WIDEN_TOKENS];
-        iron__bag_cutter c;
+        bag_cutter c;
         size_t next = 0;
         iron_error err;
 
-        iron__bag_cutter_init(&c, &job, wide);
+        cutter_init(&c, &job, wide);
         for (size_t at = 0; at <= 300; at += step) {
             iron__tokens_view view = {IRON_DTYPE_U32, tokens + at,
                                       step < 300 - at ? step : 300 - at};
@@ -358,7 +358,7 @@ static void rows_of_pipes(void **state) {
                 assert_ok(iron__block_add_place(&read, starts[next++], &err), &err);
             while (view.count < step && next < COUNT(starts))
                 assert_ok(iron__block_add_place(&read, starts[next++], &err), &err);
-            assert_ok(iron__bag_add_pipe(&c, &view, &read, &err), &err);
+            assert_ok(cut_pipe(&c, &view, &read, &err), &err);
             iron__block_clear(&read);
         }
         while (next < COUNT(starts)) { /* at the end, without tokens */
@@ -366,12 +366,12 @@ static void rows_of_pipes(void **state) {
             iron__block read = {.data = NULL};
 
             assert_ok(iron__block_add_place(&read, starts[next++], &err), &err);
-            assert_ok(iron__bag_add_pipe(&c, &none, &read, &err), &err);
+            assert_ok(cut_pipe(&c, &none, &read, &err), &err);
             iron__block_clear(&read);
         }
-        iron__bag_finish_pipe(&job, &c);
+        finish_pipe(&job, &c);
         assert_bag(&job.sums, &want);
-        iron__bag_cutter_deinit(&c);
+        cutter_deinit(&c);
     }
     free(tokens);
 }

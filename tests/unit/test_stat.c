@@ -26,9 +26,8 @@ static iron_stat *make_range(const stat_case *c, size_t begin, size_t end, size_
     assert_ok(stat_create(&rule, c->has_histogram, c->first + begin, &all.stat, &err), &err);
     memset(&one, 0, sizeof one);
     if (c->has_histogram) {
-        assert_non_null(one.counters = calloc(2 * c->vocab, sizeof(uint32_t)));
-        one.histogram[0] = one.counters;
-        one.histogram[1] = one.counters + c->vocab;
+        assert_non_null(one.histogram[0] = calloc(2 * c->vocab, sizeof(uint32_t)));
+        one.histogram[1] = one.histogram[0] + c->vocab;
     }
     for (size_t at = begin; at < end; at += size) {
         size_t count = end - at < size ? end - at : size;
@@ -38,7 +37,7 @@ static iron_stat *make_range(const stat_case *c, size_t begin, size_t end, size_
         append_piece(all.stat, &p);
     }
     collect_counts(&all);
-    free(one.counters);
+    free(one.histogram[0]);
     return all.stat;
 }
 

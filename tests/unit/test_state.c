@@ -414,15 +414,15 @@ static void impossible_seals(void **state) {
     refuse_forged(&f, "seal");
     f = good;
     f.h.seal_carried = 4;
-    f.h.seal_words[0] = 43;
+    f.h.seal_words.count = 43;
     refuse_forged(&f, "seal");
     f = good;
     f.h.seal_carried = 2;
     refuse_forged(&f, "seal");
     f = good;
-    f.h.seal_words[0] += 4;
+    f.h.seal_words.count += 4;
     refuse_forged(&f, "seal");
-    f.h.seal_words[0] = 45;
+    f.h.seal_words.count = 45;
     f.h.seal_carried = 2; /* the sum is right, but 45 is not a multiple of 4 */
     refuse_forged(&f, "seal");
     free(good.data);
