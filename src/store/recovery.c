@@ -451,16 +451,9 @@ static iron_status load_engine(iron__store *store, const iron__engine_row *row, 
     iron_status status = recover(store, &r, row, err);
 
     iron__database_reset(store->db);
-    if (status == IRON_OK) {
-        iron__store_engine_parts parts = {.row = row,
-                                          .summary = &r.at,
-                                          .config = iron_engine_config(r.engine),
-                                          .xors = iron_engine_xor_accumulators(r.engine),
-                                          .potentials = iron_engine_potentials(r.engine),
-                                          .engine = place_engine(&r)};
-
-        status = iron__store_engine_create(store, &parts, &entry, err);
-    }
+    if (status == IRON_OK)
+        status =
+            iron__store_engine_create(store, row, &r.at, r.engine, place_engine(&r), &entry, err);
     if (status == IRON_OK) {
         (void)iron__store_engine_open_device(entry, false, NULL);
         entry->snapshot_feeds = r.snapshot_feeds;

@@ -1035,6 +1035,21 @@ void iron__store_add_engine(iron__store *store, iron__store_engine *entry) {
     iron__store_notify(store);
 }
 
+void iron__store_remove_engine(iron__store *store, iron__store_engine *entry) {
+    bool is_found;
+    size_t at;
+
+    pthread_mutex_lock(&store->lock);
+    at = find_name(store, entry->plan.name, &is_found);
+    assert(is_found);
+    store->engine_count--;
+    memmove(store->engines + at, store->engines + at + 1,
+            (store->engine_count - at) * sizeof(iron__store_engine *));
+    pthread_mutex_unlock(&store->lock);
+    iron__store_notify(store);
+    iron__store_engine_release(entry);
+}
+
 iron__store_engine *iron__store_find(iron__store *store, const char *name) {
     iron__store_engine *entry = NULL;
     bool is_found;

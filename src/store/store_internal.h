@@ -100,6 +100,11 @@ static inline iron__contribution iron__batch_decode(const unsigned char *from, u
     return batch;
 }
 
+static inline bool iron__contributions_equal(const iron__contribution *x,
+                                             const iron__contribution *y) {
+    return x->count == y->count && x->sum == y->sum && x->xors == y->xors;
+}
+
 /* A seal with the right number of tokens and nothing else. */
 static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     return (iron__seal){.words = {.count = tokens - tokens % 4}, .carried = (uint32_t)(tokens % 4)};
@@ -390,19 +395,13 @@ struct iron__store_engine {
     uint32_t idle_count;
 };
 
-/* What a new entry is made of. */
-typedef struct iron__store_engine_parts {
-    const iron__engine_row *row;
-    const iron__engine_summary *summary;
-    const iron_config *config; /* of an engine of this plan, for the lattice */
-    const uint32_t *xors;      /* copied, as the potentials */
-    const float *potentials;
-    iron_engine *engine; /* for small bodies; taken; NULL: it could not be created */
-} iron__store_engine_parts;
-
-/* With one reference, in no list yet. Takes parts->engine also when it fails. */
-iron_status iron__store_engine_create(iron__store *store, const iron__store_engine_parts *parts,
-                                      iron__store_engine **out, iron_error *err);
+/* With one reference, in no list yet. `state` is an engine of this plan in the summary's state.
+ * `engine`, which may be the same, is for small bodies; NULL: it could not be created. Takes it,
+ * also when this fails. */
+iron_status iron__store_engine_create(iron__store *store, const iron__engine_row *row,
+                                      const iron__engine_summary *summary, iron_engine *state,
+                                      iron_engine *engine, iron__store_engine **out,
+                                      iron_error *err);
 
 /* Opens the device of the plan, if it has one. If that fails, it is an error if is_needed; else the
  * engine moves to the CPU. The entry is in no list yet. */
@@ -514,7 +513,6 @@ struct iron__store {
     size_t engine_count, engines_room;
     uint64_t planned_engines, planned_nodes; /* with those that are being created */
     iron__store_loading loading;             /* during iron__store_open */
-    uint64_t fork_nodes;                     /* of all forks, idle ones too */
     uint64_t *open_uploads;                  /* ids that have blocks but no feed yet; 0: free */
     iron_error failure;
 
@@ -533,7 +531,8 @@ struct iron__store {
     atomic_bool is_full, is_cleaning; /* the disk is; rows of deleted engines are being removed */
     atomic_uint_fast64_t reserve_held;
     atomic_uint feeds_open, uploads, idle_forks;
-    atomic_uint_fast64_t moved; /* engines whose device failed */
+    atomic_uint_fast64_t fork_nodes; /* of all forks, idle ones too */
+    atomic_uint_fast64_t moved;      /* engines whose device failed */
     atomic_uint_fast64_t next_upload;
     atomic_uint_fast64_t outcomes[IRON_FEED_FAILED + 1];
     atomic_uint_fast64_t fed_feeds, fed_tokens, fed_bytes, fed_batches;
@@ -571,6 +570,8 @@ static inline void iron__store_notify(iron__store *store) {
 
 /* Adds an engine to the list, which takes the reference; room must have been reserved. */
 void iron__store_add_engine(iron__store *store, iron__store_engine *entry);
+/* Takes it out of the list, and releases the list's reference. */
+void iron__store_remove_engine(iron__store *store, iron__store_engine *entry);
 /* Reserves room in the list for `count` engines in all. */
 iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_error *err);
 
