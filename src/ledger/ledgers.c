@@ -325,9 +325,7 @@ static iron_status find_generations(iron_ledgers *l, iron_error *err) {
         if (l->files[k].part_count > most->part_count)
             most = &l->files[k];
     l->generation_count = most->part_count;
-    l->generations = calloc(most->part_count, sizeof *l->generations);
-    if (!l->generations)
-        return iron__no_memory(err, most->path);
+    IRON_TRY(IRON_NEW(&l->generations, most->part_count, most->path, err));
     for (size_t k = 0; k < most->part_count; k++)
         l->generations[k] = (iron__ledger_generation){.world = most->parts[k].world,
                                                       .time_ns = most->parts[k].time_ns,
@@ -389,18 +387,17 @@ static iron_status divide(iron_ledgers *l, iron_error *err) {
     iron__ledger_entry *old;
 
     for (size_t k = 0; k < l->count; k++)
-        history += !counts(l, k);
-    old = malloc((history + 1) * sizeof *old);
-    if (!old)
-        return iron__no_memory(err, "the records of a run");
-    for (size_t k = 0, h = 0; k < l->count; k++) {
+        kept += counts(l, k);
+    IRON_TRY(IRON_NEW(&old, l->count - kept, "the records of a run", err));
+    kept = 0;
+    for (size_t k = 0; k < l->count; k++) {
         bool is_counted = counts(l, k); /* looks at the next one, which has not moved */
         iron__ledger_entry e = l->entries[k];
 
         if (is_counted) {
             l->entries[kept++] = e;
         } else {
-            old[h++] = e;
+            old[history++] = e;
             l->files[e.file].superseded++;
         }
     }
@@ -420,37 +417,32 @@ static void count_steps(iron_ledgers *l) {
         l->ranks += l->files[k].records > l->files[k].superseded;
 }
 
-/* Reads the files that were added. Takes the ledgers. */
-static iron_status finish(iron_ledgers *l, iron_ledgers **out, iron_error *err) {
-    iron_status status = read_files(l, err);
+static iron_status prepare(iron_ledgers *l, iron_error *err) {
+    IRON_TRY(read_files(l, err));
+    IRON_TRY(find_generations(l, err));
+    sort_entries(l->entries, l->count);
+    IRON_TRY(divide(l, err));
+    count_steps(l);
+    return IRON_OK;
+}
 
+/* Reads the files, if all could be added. Takes the ledgers. */
+static iron_status finish(iron_ledgers *l, iron_status status, iron_ledgers **out,
+                          iron_error *err) {
     if (status == IRON_OK)
-        status = find_generations(l, err);
-    if (status == IRON_OK) {
-        sort_entries(l->entries, l->count);
-        status = divide(l, err);
-    }
-    if (status == IRON_OK) {
-        count_steps(l);
-        *out = l;
-    } else {
+        status = prepare(l, err);
+    if (status != IRON_OK)
         iron_ledgers_close(l);
-    }
+    *out = status == IRON_OK ? l : NULL;
     return status;
 }
 
 iron_status iron__ledgers_of_frames(const iron__ledger_frames *ranks, size_t count,
                                     iron_ledgers **out, iron_error *err) {
     iron_ledgers *l = calloc(1, sizeof *l);
+    bool has_room = l && count > 0 && (l->files = calloc(count, sizeof *l->files));
 
-    *out = NULL;
-    if (l)
-        l->files = calloc(count + 1, sizeof *l->files);
-    if (!l || !l->files || count == 0) {
-        iron_ledgers_close(l);
-        return iron__no_memory(err, "the ledgers of a run");
-    }
-    for (size_t k = 0; k < count; k++) {
+    for (size_t k = 0; has_room && k < count; k++) {
         iron__ledger_file *f = &l->files[l->file_count++];
 
         *f = (iron__ledger_file){.path = iron__print("rank %" PRIu32, ranks[k].rank),
@@ -458,30 +450,21 @@ iron_status iron__ledgers_of_frames(const iron__ledger_frames *ranks, size_t cou
                                  .bytes = ranks[k].count,
                                  .rank = ranks[k].rank,
                                  .is_borrowed = true};
-        if (!f->path) {
-            iron_ledgers_close(l);
-            return iron__no_memory(err, "the ledgers of a run");
-        }
+        has_room = f->path != NULL;
     }
-    return finish(l, out, err);
+    return finish(l, has_room ? IRON_OK : iron__no_memory(err, "the ledgers of a run"), out, err);
 }
 
 iron_status iron_ledgers_open(const char *const *paths, size_t count, iron_ledgers **out,
                               iron_error *err) {
-    iron_ledgers *l = calloc(1, sizeof *l);
-    iron_status status = l ? IRON_OK : iron__no_memory(err, "ledgers");
+    iron_ledgers *l;
+    iron_status status = IRON_NEW(&l, 1, "ledgers", err);
 
-    *out = NULL;
     for (size_t k = 0; status == IRON_OK && k < count; k++)
         status = add_path(l, paths[k], err);
-    if (status == IRON_OK && (!l->files || l->file_count == 0)) {
-        status = IRON_E_ARG;
-        iron__fail(err, status, 0, "no ledgers; name files, or a folder of them");
-    }
-    if (status == IRON_OK)
-        return finish(l, out, err);
-    iron_ledgers_close(l);
-    return status;
+    if (status == IRON_OK && l->file_count == 0)
+        status = iron__fail(err, IRON_E_ARG, 0, "no ledgers; name files, or a folder of them");
+    return finish(l, status, out, err);
 }
 
 void iron_ledgers_close(iron_ledgers *l) {

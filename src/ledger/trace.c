@@ -238,15 +238,14 @@ typedef struct copy_of {
 typedef struct lookup {
     const iron_ledgers *ledgers;
     const iron_ledger_trace_options *options;
-    const uint64_t *seals, *firsts; /* firsts: of each record, the number of its first sample */
+    const uint64_t *seals;
+    uint64_t *firsts; /* of each record, the number of its first sample */
     uint64_t samples;
     uint32_t *seen;
     uint64_t *places;
-    size_t slots;
+    size_t slots; /* of each table: a power of two */
     uint64_t parts;
-    struct {
-        slot *slots;
-    } * tables; /* of each worker */
+    slot **tables; /* of each worker */
     pthread_mutex_t mutex;
     copy_of *copies; /* samples that the dataset has again */
     size_t copy_count, copy_capacity;
@@ -301,9 +300,9 @@ static iron_status look_up_part(void *context, uint32_t worker, uint64_t part,
     const iron_ledgers *of = l->ledgers;
     slot *table;
 
-    if (!l->tables[worker].slots)
-        l->tables[worker].slots = malloc(l->slots * sizeof *table);
-    table = l->tables[worker].slots;
+    if (!l->tables[worker])
+        l->tables[worker] = malloc(l->slots * sizeof *table);
+    table = l->tables[worker];
     if (!table)
         return iron__no_memory(err, "the table of samples");
     IRON_TRY(fill_table(l, table, part, err));
@@ -336,16 +335,14 @@ static iron_status look_up(lookup *l, iron_error *err) {
     while (2 * l->slots <= most && l->slots < 2 * l->samples)
         l->slots *= 2;
     l->parts = l->samples / (l->slots / 2) + 1;
-    l->tables = calloc(threads, sizeof *l->tables);
-    if (!l->tables)
-        return iron__no_memory(err, "the table of samples");
+    IRON_TRY(IRON_NEW(&l->tables, threads, "the table of samples", err));
     status = iron__thread_pool_create(threads, iron__allocator_default(), &pool, err);
     if (status == IRON_OK)
         status = iron__thread_pool_run_ordered(
             pool, &(iron__ordered_run){l->parts, look_up_part, NULL, l}, err);
     iron__thread_pool_destroy(pool);
     for (uint32_t k = 0; k < threads; k++)
-        free(l->tables[k].slots);
+        free(l->tables[k]);
     free(l->tables);
     return status;
 }
@@ -374,19 +371,17 @@ static void distribute(lookup *l) {
     }
 }
 
-/* The number of each record's first sample; free() it. */
-static uint64_t *number_samples(const iron_ledgers *l, uint64_t *samples, iron_error *err) {
-    uint64_t *firsts = malloc((l->count + 1) * sizeof *firsts), count;
+/* Finds the number of each record's first sample. */
+static iron_status number_samples(lookup *job, uint64_t *samples, iron_error *err) {
+    const iron_ledgers *l = job->ledgers;
+    uint64_t count;
 
-    *samples = 0;
-    if (!firsts)
-        iron__no_memory(err, "the records of a run");
-    for (size_t k = 0; firsts && k < l->count; k++) {
-        firsts[k] = *samples;
+    IRON_TRY(IRON_NEW(&job->firsts, l->count, "the records of a run", err));
+    for (size_t k = 0; k < l->count; k++, *samples += count) {
+        job->firsts[k] = *samples;
         iron__ledger_samples(l, &l->entries[k], &count);
-        *samples += count;
     }
-    return firsts;
+    return IRON_OK;
 }
 
 static void summarize(iron_ledger_trace *t, const iron_ledgers *l, const uint64_t *firsts) {
@@ -407,43 +402,31 @@ static void summarize(iron_ledger_trace *t, const iron_ledgers *l, const uint64_
     }
 }
 
-static iron_status trace(iron_ledger_trace *t, const iron_ledgers *l, dataset *d,
-                         const iron_ledger_trace_options *o, iron_error *err) {
-    uint64_t *firsts = number_samples(l, &t->summary.samples, err);
-    lookup job = {.ledgers = l, .options = o, .firsts = firsts};
-    iron_status status = firsts ? read_dataset(d, o, err) : IRON_E_NOMEM;
-
+static iron_status trace(iron_ledger_trace *t, lookup *job, dataset *d, iron_error *err) {
+    IRON_TRY(scratch_open(&t->seals, err));
+    IRON_TRY(number_samples(job, &t->summary.samples, err));
+    IRON_TRY(read_dataset(d, job->options, err));
     t->summary.dataset_samples = d->samples;
     t->summary.dataset_tokens = d->position;
-    if (status == IRON_OK)
-        status = scratch_map(&t->seals, (size_t)d->samples * LEDGER_SAMPLE_BYTES, err);
-    if (status == IRON_OK)
-        status = scratch_make(&t->seen, (size_t)d->samples, sizeof(uint32_t), err);
-    if (status == IRON_OK)
-        status = scratch_make(&t->places, (size_t)t->summary.samples, sizeof(uint64_t), err);
-    if (status == IRON_OK) {
-        job.seals = t->seals.map;
-        job.samples = d->samples;
-        job.seen = t->seen.map;
-        job.places = t->places.map;
-        pthread_mutex_init(&job.mutex, NULL);
-        status = look_up(&job, err);
-        pthread_mutex_destroy(&job.mutex);
-    }
-    if (status == IRON_OK) {
-        distribute(&job);
-        t->summary.copies = job.copy_count;
-        summarize(t, l, firsts);
-    }
-    free(job.copies);
-    free(firsts);
-    return status;
+    IRON_TRY(scratch_map(&t->seals, (size_t)d->samples * LEDGER_SAMPLE_BYTES, err));
+    IRON_TRY(scratch_make(&t->seen, (size_t)d->samples, sizeof(uint32_t), err));
+    IRON_TRY(scratch_make(&t->places, (size_t)t->summary.samples, sizeof(uint64_t), err));
+    job->seals = t->seals.map;
+    job->samples = d->samples;
+    job->seen = t->seen.map;
+    job->places = t->places.map;
+    IRON_TRY(look_up(job, err));
+    distribute(job);
+    t->summary.copies = job->copy_count;
+    summarize(t, job->ledgers, job->firsts);
+    return IRON_OK;
 }
 
 iron_status iron_ledgers_trace(const iron_ledgers *ledgers, iron_source *source,
                                const iron_ledger_trace_options *options, iron_ledger_trace **out,
                                iron_error *err) {
     iron_bag_cut cut = {IRON_BAG_CUT_NONE, 0};
+    lookup job = {.ledgers = ledgers, .options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
     iron_ledger_trace *t;
     dataset *d;
     iron_status status;
@@ -460,15 +443,15 @@ iron_status iron_ledgers_trace(const iron_ledgers *ledgers, iron_source *source,
                      ledgers->files[k].path);
     t = calloc(1, sizeof *t);
     d = calloc(1, sizeof *d);
-    if (t)
+    if (t) {
         t->seals.fd = t->seen.fd = t->places.fd = -1;
-    status = t && d ? scratch_open(&t->seals, err) : iron__no_memory(err, "a trace");
-    if (status == IRON_OK) {
-        t->summary.struct_size = sizeof t->summary;
-        t->summary.cut = cut;
-        *d = (dataset){.source = source, .cut = cut, .to = &t->seals};
-        status = trace(t, ledgers, d, options, err);
+        t->summary = (iron_ledger_trace_summary){.struct_size = sizeof t->summary, .cut = cut};
     }
+    if (d && t)
+        *d = (dataset){.source = source, .cut = cut, .to = &t->seals};
+    status = t && d ? trace(t, &job, d, err) : iron__no_memory(err, "a trace");
+    free(job.copies);
+    free(job.firsts);
     free(d);
     if (status == IRON_OK)
         *out = t;
