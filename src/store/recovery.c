@@ -12,6 +12,7 @@
  * not available now, the engine can be read but not fed.
  */
 #include "core/fail.h"
+#include "core/memory.h"
 #include "engine/checkpoint.h"
 #include "store/store_internal.h"
 
@@ -69,11 +70,10 @@ static iron_status check_follows(const iron__feed_row *r, const iron__engine_sum
                  "engine %s: feed %" PRIu64 " begins at %" PRIu64 ", batch %" PRIu64
                  ", and not at %" PRIu64 ", %" PRIu64 RESTORE,
                  plan->name, r->number, r->position, r->first_batch, b->closed.count, b->batches);
-    IRON_FAIL_IF(
-        r->after.checkpoint.closed.sum != sum.sum || r->after.checkpoint.closed.xors != sum.xors,
-        err, IRON_E_FORMAT,
-        "engine %s: the totals after feed %" PRIu64 " are not those before it plus its own" RESTORE,
-        plan->name, r->number);
+    IRON_FAIL_IF(!iron__contributions_equal(&r->after.checkpoint.closed, &sum), err, IRON_E_FORMAT,
+                 "engine %s: the totals after feed %" PRIu64
+                 " are not those before it plus its own" RESTORE,
+                 plan->name, r->number);
     return IRON_OK;
 }
 
@@ -130,11 +130,8 @@ static bool is_same_config(const iron_config *a, const iron_config *b) {
 }
 
 static bool is_same_checkpoint(const iron__checkpoint *a, const iron__checkpoint *b) {
-    return a->closed.count == b->closed.count && a->closed.sum == b->closed.sum &&
-           a->closed.xors == b->closed.xors && a->batches == b->batches &&
-           a->seal.words.t == b->seal.words.t && a->seal.words.a == b->seal.words.a &&
-           a->seal.words.b == b->seal.words.b &&
-           memcmp(a->seal.carry, b->seal.carry, sizeof a->seal.carry) == 0;
+    return iron__contributions_equal(&a->closed, &b->closed) && a->batches == b->batches &&
+           memcmp(&a->seal, &b->seal, sizeof a->seal) == 0;
 }
 
 /* Does the parsed state match the snapshot's row and the feed's? Then it is the engine's. */
@@ -231,8 +228,8 @@ static iron_status recovery_batches(recovery *r, const unsigned char *bytes, siz
 static iron_status recovery_feed_end(recovery *r, iron_error *err) {
     const iron__feed_row *row = &r->row;
 
-    IRON_FAIL_IF(r->row_batches != row->batches || r->row_sum.count != row->fed.count ||
-                     r->row_sum.sum != row->fed.sum || r->row_sum.xors != row->fed.xors,
+    IRON_FAIL_IF(r->row_batches != row->batches ||
+                     !iron__contributions_equal(&r->row_sum, &row->fed),
                  err, IRON_E_FORMAT,
                  "engine %s: the batches of feed %" PRIu64 " do not add up to its totals" RESTORE,
                  r->plan->name, row->number);
@@ -297,52 +294,41 @@ static bool read_engine(sqlite3_stmt *s, iron__engine_row *row) {
 
 /* All engines in a malloc'ed array, verified one by one, and together by the ledger. */
 static iron_status read_engines(iron__database *db, const iron__store_ledger *ledger,
-                                iron__engine_row **out, size_t *out_count, iron_error *err) {
+                                iron__engine_row **rows, size_t *count, iron_error *err) {
     sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINES, IRON_NO_WORDS, err);
-    iron__engine_row *rows;
-    size_t count = 0;
     uint64_t check = 0;
-    iron_status status;
+    iron_status status = IRON_NEW(rows, ledger->engines, "the engines", err);
     bool found = true;
 
-    rows = calloc(ledger->engines + 1, sizeof *rows);
-    IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory for %" PRIu64 " engines",
-                 ledger->engines);
-    for (;;) {
+    for (*count = 0; status == IRON_OK; ++*count) {
         status = iron__sql_step(db, s, &found, "read the engines", err);
         if (status != IRON_OK || !found)
             break;
-        if (count == ledger->engines || !read_engine(s, &rows[count])) {
+        if (*count == ledger->engines || !read_engine(s, &(*rows)[*count]))
             status =
                 iron__fail(err, IRON_E_FORMAT, 0,
                            "the row of engine %" PRIu64 " in %.120s is damaged; restore a backup",
                            iron__column_word(s, 0), db->path);
-            break;
-        }
         check ^= iron__column_word(s, 11);
-        count++;
     }
     sqlite3_reset(s);
-    if (status == IRON_OK && (count != ledger->engines || check != ledger->engines_check))
+    if (status == IRON_OK && (*count != ledger->engines || check != ledger->engines_check))
         status = iron__fail(err, IRON_E_FORMAT, 0,
                             "%.120s holds %zu engines and should hold %" PRIu64
                             ", or others; it is damaged: restore a backup",
-                            db->path, count, ledger->engines);
+                            db->path, *count, ledger->engines);
     if (status != IRON_OK) {
-        free(rows);
-        return status;
+        free(*rows);
+        *rows = NULL;
     }
-    *out = rows;
-    *out_count = count;
-    return IRON_OK;
+    return status;
 }
 
 /* A snapshot of an engine, if there is one: the newest, or the one after a feed. */
 static iron_status read_snapshot(iron__database *db, uint64_t engine, uint64_t feed,
                                  iron__snapshot_row *row, bool *found, iron_error *err) {
-    sqlite3_stmt *s = feed
-                          ? iron__sql_ready(db, IRON_SQL_SNAPSHOT_AT, IRON_WORDS(engine, feed), err)
-                          : iron__sql_ready(db, IRON_SQL_SNAPSHOT_NEWEST, IRON_WORDS(engine), err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_READ,
+                                      IRON_WORDS(engine, feed, feed ? feed : INT64_MAX), err);
 
     IRON_TRY(iron__sql_step(db, s, found, "read a snapshot", err));
     if (!*found)
@@ -357,21 +343,28 @@ static iron_status read_snapshot(iron__database *db, uint64_t engine, uint64_t f
     return IRON_OK;
 }
 
-/* IRON_BLOCK_BYTES of them. */
-static iron_status read_block(iron__database *db, uint64_t upload, uint64_t number,
-                              const unsigned char **bytes, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_BLOCK_READ, IRON_WORDS(upload, number), err);
+/* The bytes of the feed's batches from `index` on, up to the end of a block or of the row. */
+static iron_status read_batches(iron__database *db, const iron__feed_row *row, uint64_t index,
+                                const unsigned char **bytes, uint64_t *count, iron_error *err) {
+    const uint64_t in_blocks = batches_in_blocks(row), number = index / IRON_BLOCK_BATCHES;
+    sqlite3_stmt *s;
     bool found;
 
-    *bytes = NULL;
+    if (index >= in_blocks) {
+        *bytes = row->batch_bytes + (index - in_blocks) * IRON_BATCH_BYTES;
+        *count = row->batches - index;
+        return IRON_OK;
+    }
+    s = iron__sql_ready(db, IRON_SQL_BLOCK_READ, IRON_WORDS(row->upload, number), err);
     IRON_TRY(iron__sql_step(db, s, &found, "read a block", err));
-    if (found)
-        *bytes = sqlite3_column_blob(s, 0);
+    *bytes = found ? sqlite3_column_blob(s, 0) : NULL;
     IRON_FAIL_IF(!*bytes || sqlite3_column_bytes(s, 0) != (int)IRON_BLOCK_BYTES ||
-                     iron__column_word(s, 1) != iron__block_check(upload, number, *bytes),
+                     iron__column_word(s, 1) != iron__block_check(row->upload, number, *bytes),
                  err, IRON_E_FORMAT,
                  "block %" PRIu64 " of upload %" PRIu64 " is %s in %.100s; restore a backup",
-                 number, upload, found ? "damaged" : "missing", db->path);
+                 number, row->upload, found ? "damaged" : "missing", db->path);
+    *bytes += index % IRON_BLOCK_BATCHES * IRON_BATCH_BYTES;
+    *count = IRON_BLOCK_BATCHES - index % IRON_BLOCK_BATCHES;
     return IRON_OK;
 }
 
@@ -393,17 +386,14 @@ static iron_status recover_snapshot(recovery *r, iron__database *db, uint64_t en
 
 static iron_status recover_feed(iron__store *store, recovery *r, const iron__feed_row *row,
                                 iron_error *err) {
-    uint64_t blocks = batches_in_blocks(row) / IRON_BLOCK_BATCHES;
+    const unsigned char *bytes;
 
     IRON_TRY(recovery_feed(r, row, err));
-    for (uint64_t k = 0; k < blocks; k++) {
-        const unsigned char *bytes;
-
-        IRON_TRY(read_block(store->db, row->upload, k, &bytes, err));
-        IRON_TRY(recovery_batches(r, bytes, IRON_BLOCK_BATCHES, err));
+    for (uint64_t k = 0, count; k < row->batches; k += count) {
+        IRON_TRY(read_batches(store->db, row, k, &bytes, &count, err));
+        IRON_TRY(recovery_batches(r, bytes, count, err));
         iron__store_report_loading(store);
     }
-    IRON_TRY(recovery_batches(r, row->batch_bytes, row->batch_bytes_count / IRON_BATCH_BYTES, err));
     return recovery_feed_end(r, err);
 }
 
@@ -606,64 +596,43 @@ static iron_status find_first(history *h, uint64_t *number, iron_error *err) {
     return IRON_OK;
 }
 
-/* The last feed from `low` on that begins at or before the next batch. */
-static iron_status find_feed(const history *h, uint64_t low, uint64_t feeds, uint64_t *number,
-                             iron_error *err) {
-    uint64_t high = feeds;
-    iron__feed_row row;
-
-    while (low < high) {
-        uint64_t middle = low + (high - low + 1) / 2;
-
-        IRON_TRY(history_feed(h, middle, &row, err));
-        if (row.first_batch <= h->next)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    *number = low;
-    return IRON_OK;
-}
-
-static void add_batch(history *h, const iron__feed_row *row, uint64_t index,
-                      const unsigned char *bytes) {
-    uint64_t batch = h->entry->plan.batch, tokens = batch_tokens(row, batch, index);
-    iron__contribution c = iron__batch_decode(bytes, tokens);
-
-    h->rows[h->count++] = (iron__batch_row){.batch = h->next++,
-                                            .position = row->position + index * batch,
-                                            .tokens = tokens,
-                                            .sum = c.sum,
-                                            .xors = c.xors};
-}
-
 static iron_status add_feed(history *h, const iron__feed_row *row, iron_error *err) {
-    uint64_t in_blocks = batches_in_blocks(row);
-    uint64_t index = h->next - row->first_batch;
+    const uint64_t batch = h->entry->plan.batch;
+    uint64_t index = h->next - row->first_batch, count;
+    const unsigned char *bytes;
 
-    while (index < in_blocks && wants_more(h)) {
-        const unsigned char *bytes;
+    while (index < row->batches && wants_more(h)) {
+        IRON_TRY(read_batches(h->db, row, index, &bytes, &count, err));
+        for (; count > 0 && wants_more(h); count--, index++, bytes += IRON_BATCH_BYTES) {
+            uint64_t tokens = batch_tokens(row, batch, index);
+            iron__contribution c = iron__batch_decode(bytes, tokens);
 
-        IRON_TRY(read_block(h->db, row->upload, index / IRON_BLOCK_BATCHES, &bytes, err));
-        do {
-            add_batch(h, row, index, bytes + index % IRON_BLOCK_BATCHES * IRON_BATCH_BYTES);
-            index++;
-        } while (index % IRON_BLOCK_BATCHES != 0 && wants_more(h));
+            h->rows[h->count++] = (iron__batch_row){.batch = h->next++,
+                                                    .position = row->position + index * batch,
+                                                    .tokens = tokens,
+                                                    .sum = c.sum,
+                                                    .xors = c.xors};
+        }
     }
-    for (; index < row->batches && wants_more(h); index++)
-        add_batch(h, row, index, row->batch_bytes + (index - in_blocks) * IRON_BATCH_BYTES);
     return IRON_OK;
 }
 
 static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
+    uint64_t number, high = feeds;
     iron__engine_summary before;
     iron__feed_row row;
-    uint64_t number;
     bool is_first = true;
 
     IRON_TRY(find_first(h, &number, err));
-    if (wants_more(h))
-        IRON_TRY(find_feed(h, number, feeds, &number, err));
+    while (wants_more(h) && number < high) { /* the last feed that begins at or before the batch */
+        uint64_t middle = number + (high - number + 1) / 2;
+
+        IRON_TRY(history_feed(h, middle, &row, err));
+        if (row.first_batch <= h->next)
+            number = middle;
+        else
+            high = middle - 1;
+    }
     for (; wants_more(h); number++) {
         IRON_TRY(history_feed(h, number, &row, err));
         if (is_first) /* what was before it is not read: only its own numbers are compared */

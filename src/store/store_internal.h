@@ -129,6 +129,13 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     "rank, world, records, steps, bytes, last_time, last_kind, last_step, last_hi, last_lo, "      \
     "records_check, check_word"
 
+/* The owner after ?1 of rows of a table; and the deletion of its first ?2 rows. */
+#define IRON_SQL_NEXT(table, owner)                                                                \
+    "SELECT " owner " FROM " table " WHERE " owner " > ?1 ORDER BY " owner " LIMIT 1"
+#define IRON_SQL_CLEAN(table, owner)                                                               \
+    "DELETE FROM " table " WHERE " owner " = ?1 AND number < (SELECT number FROM " table           \
+    " WHERE " owner " = ?1 ORDER BY number LIMIT 1) + ?2"
+
 /* Every statement. Each is prepared when it is first used, and then kept. FEEDS_TRIM looks at the
  * first ?2 feeds: it removes those that a snapshot and ?3 batches follow, none of them after ?4. */
 #define IRON_SQL_MAP(X)                                                                            \
@@ -173,15 +180,12 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
                    "coalesce((SELECT max(upload) FROM feeds WHERE upload IS NOT NULL), 0))")       \
     X(SNAPSHOT_INSERT, "INSERT OR REPLACE INTO snapshots (engine, number, state, check_word, "     \
                        "bytes) VALUES (?1, ?2, ?3, ?4, ?5)")                                       \
-    X(SNAPSHOT_NEWEST, "SELECT number, state, bytes, check_word FROM snapshots "                   \
-                       "WHERE engine = ?1 ORDER BY number DESC LIMIT 1")                           \
-    X(SNAPSHOT_AT, "SELECT number, state, bytes, check_word FROM snapshots WHERE engine = ?1 AND " \
-                   "number = ?2")                                                                  \
+    X(SNAPSHOT_READ, "SELECT number, state, bytes, check_word FROM snapshots WHERE engine = ?1 "   \
+                     "AND number BETWEEN ?2 AND ?3 ORDER BY number DESC LIMIT 1")                  \
     X(SNAPSHOT_PRUNE, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM "  \
                       "snapshots WHERE engine = ?1 ORDER BY number DESC LIMIT 1 OFFSET 1)")        \
-    X(FEEDS_NEXT_ENGINE, "SELECT engine FROM feeds WHERE engine > ?1 ORDER BY engine LIMIT 1")     \
-    X(FEEDS_CLEAN, "DELETE FROM feeds WHERE engine = ?1 AND number < (SELECT number FROM feeds "   \
-                   "WHERE engine = ?1 ORDER BY number LIMIT 1) + ?2")                              \
+    X(FEEDS_NEXT_ENGINE, IRON_SQL_NEXT("feeds", "engine"))                                         \
+    X(FEEDS_CLEAN, IRON_SQL_CLEAN("feeds", "engine"))                                              \
     X(FEEDS_TRIM,                                                                                  \
       "DELETE FROM feeds WHERE engine = ?1 AND number < (SELECT number FROM feeds WHERE "          \
       "engine = ?1 ORDER BY number LIMIT 1) + ?2 AND number < (SELECT max(number) FROM snapshots " \
@@ -189,13 +193,10 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
       "first_batch + batches AS end FROM feeds WHERE engine = ?1 ORDER BY number LIMIT ?2) WHERE " \
       "time_ms > ?4 OR end > (SELECT first_batch + batches FROM feeds WHERE engine = ?1 ORDER BY " \
       "number DESC LIMIT 1) - ?3 ORDER BY number LIMIT 1), 9223372036854775807)")                  \
-    X(SNAPSHOTS_NEXT_ENGINE, "SELECT engine FROM snapshots WHERE engine > ?1 ORDER BY engine "     \
-                             "LIMIT 1")                                                            \
-    X(SNAPSHOTS_CLEAN, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM " \
-                       "snapshots WHERE engine = ?1 ORDER BY number LIMIT 1) + ?2")                \
-    X(BLOCKS_NEXT_UPLOAD, "SELECT upload FROM blocks WHERE upload > ?1 ORDER BY upload LIMIT 1")   \
-    X(BLOCKS_CLEAN, "DELETE FROM blocks WHERE upload = ?1 AND number < (SELECT number FROM "       \
-                    "blocks WHERE upload = ?1 ORDER BY number LIMIT 1) + ?2")                      \
+    X(SNAPSHOTS_NEXT_ENGINE, IRON_SQL_NEXT("snapshots", "engine"))                                 \
+    X(SNAPSHOTS_CLEAN, IRON_SQL_CLEAN("snapshots", "engine"))                                      \
+    X(BLOCKS_NEXT_UPLOAD, IRON_SQL_NEXT("blocks", "upload"))                                       \
+    X(BLOCKS_CLEAN, IRON_SQL_CLEAN("blocks", "upload"))                                            \
     X(UPLOAD_EXISTS, "SELECT 1 FROM feeds WHERE upload = ?1")                                      \
     X(HAS_RUNS, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'runs'")              \
     X(MAKE_RUNS, "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY AUTOINCREMENT, name "    \
@@ -233,10 +234,10 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
                      "?3, ?4, ?5, ?6)")                                                            \
     X(RECORDS_AFTER, "SELECT rank, time, hi, lo, bytes FROM run_records WHERE run = ?1 AND "       \
                      "(rank, time, hi, lo) > (?2, ?3, ?4, ?5) ORDER BY rank, time, hi, lo")        \
-    X(RECORDS_NEXT_RUN, "SELECT run FROM run_records WHERE run > ?1 ORDER BY run LIMIT 1")         \
+    X(RECORDS_NEXT_RUN, IRON_SQL_NEXT("run_records", "run"))                                       \
     X(RECORDS_CLEAN, "DELETE FROM run_records WHERE run = ?1 AND (rank, time, hi, lo) IN (SELECT " \
                      "rank, time, hi, lo FROM run_records WHERE run = ?1 LIMIT ?2)")               \
-    X(RANKS_NEXT_RUN, "SELECT run FROM run_ranks WHERE run > ?1 ORDER BY run LIMIT 1")             \
+    X(RANKS_NEXT_RUN, IRON_SQL_NEXT("run_ranks", "run"))                                           \
     X(RANKS_CLEAN, "DELETE FROM run_ranks WHERE run = ?1 AND rank IN (SELECT rank FROM run_ranks " \
                    "WHERE run = ?1 LIMIT ?2)")
 
