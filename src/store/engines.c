@@ -929,13 +929,14 @@ struct iron__feed {
 
 static iron_status insert_feed(iron__database *db, const iron__feed_row *row, iron_error *err) {
     const iron__checkpoint *after = &row->after.checkpoint;
-    const uint64_t words[] = {row->engine,          row->number,         row->position,
-                              row->fed.count,       row->fed.xors,       row->fed.sum,
-                              row->first_batch,     row->batches,        after->closed.xors,
-                              after->closed.sum,    row->after.state,    after->seal.words.t,
-                              after->seal.words.a,  after->seal.words.b, after->seal.carry[0],
-                              after->seal.carry[1], after->seal.carry[2]};
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_INSERT, words, 17, err);
+    const iron__seal *seal = &after->seal;
+    sqlite3_stmt *s = iron__sql_ready(
+        db, IRON_SQL_FEED_INSERT,
+        IRON_WORDS(row->engine, row->number, row->position, row->fed.count, row->fed.xors,
+                   row->fed.sum, row->first_batch, row->batches, after->closed.xors,
+                   after->closed.sum, row->after.state, seal->words.t, seal->words.a, seal->words.b,
+                   seal->carry[0], seal->carry[1], seal->carry[2]),
+        err);
 
     if (row->key[0])
         sqlite3_bind_text(s, 18, row->key, -1, SQLITE_STATIC);

@@ -25,21 +25,18 @@
 /* Rows. */
 
 static uint64_t run_check(const iron__run_view *v) {
-    const uint64_t words[] = {v->id, v->created_ms, v->changed_ms, v->ranks, v->records, v->bytes};
-
-    return iron__run_check_words(v->name, words, sizeof words / sizeof words[0]);
+    return iron__run_check_words(
+        v->name, IRON_WORDS(v->id, v->created_ms, v->changed_ms, v->ranks, v->records, v->bytes));
 }
 
 static uint64_t rank_check(uint64_t run, const iron__run_rank *r) {
-    const uint64_t words[] = {run,          r->rank,    r->world,     r->records,
-                              r->steps,     r->bytes,   r->last_time, r->last_kind,
-                              r->last_step, r->last_hi, r->last_lo,   r->records_check};
-
-    return iron__run_check_words("", words, sizeof words / sizeof words[0]);
+    return iron__run_check_words("", IRON_WORDS(run, r->rank, r->world, r->records, r->steps,
+                                                r->bytes, r->last_time, r->last_kind, r->last_step,
+                                                r->last_hi, r->last_lo, r->records_check));
 }
 
 static uint64_t record_check(uint64_t run, uint64_t rank, uint64_t time, uint64_t hi, uint64_t lo) {
-    return iron__run_check_words("", (const uint64_t[]){run, rank, time, hi, lo}, 5);
+    return iron__run_check_words("", IRON_WORDS(run, rank, time, hi, lo));
 }
 
 static iron_status damaged(const iron__database *db, const char *what, uint64_t run,

@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/memory.h"
 #include "store/store_internal.h"
 
 #include <assert.h>
@@ -86,8 +87,8 @@ static uint64_t check_word(uint64_t check, uint64_t word) {
     return iron__mix64((check ^ word) + IRON_GOLDEN_GAMMA);
 }
 
-static uint64_t check_words(uint64_t check, const uint64_t *words, size_t count) {
-    for (size_t k = 0; k < count; k++)
+static uint64_t check_words(uint64_t check, const uint64_t *words, int count) {
+    for (int k = 0; k < count; k++)
         check = check_word(check, words[k]);
     return check;
 }
@@ -111,52 +112,34 @@ static uint64_t check_bytes(uint64_t check, const void *data, size_t bytes) {
 uint64_t iron__feed_row_check(const iron__feed_row *r) {
     const iron__engine_summary *after = &r->after;
     const iron__checkpoint *end = &after->checkpoint;
-    const uint64_t words[] = {r->engine,
-                              r->number,
-                              r->position,
-                              r->fed.count,
-                              r->fed.sum,
-                              r->fed.xors,
-                              r->batches,
-                              r->first_batch,
-                              r->has_blocks ? 1 : 0,
-                              r->has_blocks ? r->upload : 0,
-                              end->closed.count,
-                              end->closed.sum,
-                              end->closed.xors,
-                              end->batches,
-                              end->seal.words.t,
-                              end->seal.words.a,
-                              end->seal.words.b,
-                              end->seal.carry[0],
-                              end->seal.carry[1],
-                              end->seal.carry[2],
-                              after->feeds,
-                              after->state,
-                              after->changed_ms};
-    uint64_t check = check_words(CHECK_FEED, words, sizeof words / sizeof words[0]);
+    uint64_t check = check_words(
+        CHECK_FEED, IRON_WORDS(r->engine, r->number, r->position, r->fed.count, r->fed.sum,
+                               r->fed.xors, r->batches, r->first_batch, r->has_blocks,
+                               r->has_blocks ? r->upload : 0, end->closed.count, end->closed.sum,
+                               end->closed.xors, end->batches, end->seal.words.t, end->seal.words.a,
+                               end->seal.words.b, end->seal.carry[0], end->seal.carry[1],
+                               end->seal.carry[2], after->feeds, after->state, after->changed_ms));
 
     check = check_bytes(check, r->key, strlen(r->key));
     return check_bytes(check, r->batch_bytes, r->batch_bytes_count);
 }
 
 uint64_t iron__block_check(uint64_t upload, uint64_t number, const unsigned char *bytes) {
-    const uint64_t words[] = {upload, number};
-
-    return check_bytes(check_words(CHECK_BLOCK, words, 2), bytes, IRON_BLOCK_BYTES);
+    return check_bytes(check_words(CHECK_BLOCK, IRON_WORDS(upload, number)), bytes,
+                       IRON_BLOCK_BYTES);
 }
 
 uint64_t iron__snapshot_check(const iron__snapshot_row *row) {
-    const uint64_t words[] = {row->engine, row->number, row->state};
-
-    return check_bytes(check_words(CHECK_SNAPSHOT, words, 3), row->bytes, row->count);
+    return check_bytes(
+        check_words(CHECK_SNAPSHOT, IRON_WORDS(row->engine, row->number, row->state)), row->bytes,
+        row->count);
 }
 
 uint64_t iron__engine_row_check(const iron__engine_row *row) {
     const iron__store_plan *p = &row->plan;
-    const uint64_t words[] = {row->id,  row->created_ms,        p->nodes, p->vocab,
-                              p->batch, (uint64_t)p->positions, p->device};
-    uint64_t check = check_words(CHECK_ENGINE, words, sizeof words / sizeof words[0]);
+    uint64_t check =
+        check_words(CHECK_ENGINE, IRON_WORDS(row->id, row->created_ms, p->nodes, p->vocab, p->batch,
+                                             (uint64_t)p->positions, p->device));
 
     check = check_bytes(check, p->name, strlen(p->name));
     check = check_bytes(check, p->mode, strlen(p->mode));
@@ -165,12 +148,11 @@ uint64_t iron__engine_row_check(const iron__engine_row *row) {
 }
 
 uint64_t iron__ledger_check(const iron__store_ledger *ledger) {
-    const uint64_t words[] = {ledger->engines, ledger->engines_check, ledger->next_engine};
-
-    return check_words(IRON_DATABASE_ID, words, 3);
+    return check_words(IRON_DATABASE_ID,
+                       IRON_WORDS(ledger->engines, ledger->engines_check, ledger->next_engine));
 }
 
-uint64_t iron__run_check_words(const char *name, const uint64_t *words, size_t count) {
+uint64_t iron__run_check_words(const char *name, const uint64_t *words, int count) {
     return check_bytes(check_words(CHECK_RUN, words, count), name, strlen(name));
 }
 
@@ -225,13 +207,14 @@ static iron_status refuse_locked(const char *directory, int fd, iron_error *err)
 /* Creates the directory (0700) if it is missing, and locks it until both locks are closed: the
  * file, which names the process, and the directory itself, since the file can be removed. */
 static iron_status lock_directory(const char *directory, iron__database *db, iron_error *err) {
-    char *path = NULL, pid[32];
+    char *path, pid[32];
     iron_status status = IRON_OK;
     int fd, length;
 
     IRON_TRY(make_directory(directory, err));
-    if (asprintf(&path, "%s/lock", directory) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
+    path = iron__print("%s/lock", directory);
+    if (!path)
+        return iron__no_memory(err, "a file name");
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         status = iron__fail_path(err, "open", path, errno);
@@ -303,6 +286,47 @@ static iron_status database_fail(iron__database *db, const char *doing, iron_err
                                                            : "repair the disk");
 }
 
+static iron_status open_handle(iron__database *db, const char *doing, iron_error *err) {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+
+    if (sqlite3_open_v2(db->path, &db->handle, flags, NULL) == SQLITE_OK)
+        return IRON_OK;
+    return db->handle ? database_fail(db, doing, err)
+                      : iron__no_memory(err, "a connection to the database");
+}
+
+static iron_status execute(iron__database *db, const char *text, const char *doing,
+                           iron_error *err) {
+    return sqlite3_exec(db->handle, text, NULL, NULL, NULL) == SQLITE_OK
+               ? IRON_OK
+               : database_fail(db, doing, err);
+}
+
+/* The first column of the first row, as text. */
+static iron_status read_text(iron__database *db, const char *sql, char *text, size_t room,
+                             const char *doing, iron_error *err) {
+    sqlite3_stmt *s = NULL;
+    int code = sqlite3_prepare_v2(db->handle, sql, -1, &s, NULL);
+    iron_status status = IRON_OK;
+
+    if (code == SQLITE_OK)
+        code = sqlite3_step(s);
+    if (code == SQLITE_ROW) {
+        const char *value = (const char *)sqlite3_column_text(s, 0);
+
+        if (value)
+            snprintf(text, room, "%s", value);
+        else
+            status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for the answer of %s", sql);
+    } else if ((code & 0xff) == SQLITE_INTERRUPT) {
+        status = iron__fail(err, IRON_E_CANCELLED, 0, "the inspection was stopped");
+    } else {
+        status = database_fail(db, doing, err);
+    }
+    sqlite3_finalize(s);
+    return status;
+}
+
 /* Creating iron.db. */
 
 static const char schema[] =
@@ -341,38 +365,32 @@ static iron_status write_schema(iron__database *db, iron_error *err) {
              "PRAGMA application_id = %d; PRAGMA user_version = %u;"
              "INSERT INTO ledger VALUES (1, 0, 0, 1, %lld); COMMIT",
              IRON_DATABASE_ID, IRON_STORE_FORMAT, (long long)iron__ledger_check(&ledger));
-    if (sqlite3_exec(db->handle, schema, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(db->handle, marks, NULL, NULL, NULL) != SQLITE_OK)
-        return database_fail(db, "make the tables", err);
-    return IRON_OK;
+    IRON_TRY(execute(db, schema, "make the tables", err));
+    return execute(db, marks, "make the tables", err);
 }
 
 /* Readable by the owner alone; SQLite gives the log the same mode. */
 static iron_status make_file(char *path, iron_error *err) {
     iron__database db = {.path = path};
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-    iron_status status = IRON_E_NOMEM;
+    iron_status status;
 
     if (fd < 0)
         return iron__fail_path(err, "make", path, errno);
     close(fd);
-    if (sqlite3_open_v2(path, &db.handle, flags, NULL) == SQLITE_OK)
+    status = open_handle(&db, "make the database", err);
+    if (status == IRON_OK)
         status = write_schema(&db, err);
-    else if (db.handle)
-        status = database_fail(&db, "make the database", err);
-    else
-        iron__fail(err, status, 0, "out of memory for a new database");
     sqlite3_close(db.handle);
     return status;
 }
 
 static iron_status create_file(const char *directory, const char *path, iron_error *err) {
-    char *fresh = NULL, *journal = NULL;
-    iron_status status = IRON_E_NOMEM;
+    char *fresh = iron__print("%s.new", path), *journal = iron__print("%s.new-journal", path);
+    iron_status status;
 
-    if (asprintf(&fresh, "%s.new", path) < 0 || asprintf(&journal, "%s.new-journal", path) < 0) {
-        iron__fail(err, status, 0, "out of memory for a file name");
+    if (!fresh || !journal) {
+        status = iron__no_memory(err, "a file name");
     } else {
         unlink(fresh); /* left by a process that was interrupted here */
         unlink(journal);
@@ -581,12 +599,12 @@ static iron_status check_header(const char *path, iron_error *err) {
 
 /* Creates the file if it is missing; refuses one that is damaged, newer, or not ours. */
 static iron_status check_or_create(const char *directory, const char *path, iron_error *err) {
+    char *log = iron__print("%s-wal", path);
     struct stat info;
     iron_status status;
-    char *log = NULL;
 
-    if (asprintf(&log, "%s-wal", path) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
+    if (!log)
+        return iron__no_memory(err, "a file name");
     if (stat(path, &info) == 0 || errno != ENOENT) {
         status = check_header(path, err);
         if (status == IRON_OK)
@@ -684,32 +702,14 @@ static int note_frames(void *context, sqlite3 *handle, const char *name, int fra
     return SQLITE_OK;
 }
 
-static iron_status pragmas(iron__database *db, const char *text, iron_error *err) {
-    if (sqlite3_exec(db->handle, text, NULL, NULL, NULL) != SQLITE_OK)
-        return database_fail(db, "set up the connection", err);
-    return IRON_OK;
-}
-
 /* SQLite reports the mode that it really uses in the answer. */
 static iron_status use_wal(iron__database *db, iron_error *err) {
-    sqlite3_stmt *statement = NULL;
-    bool is_wal = false;
+    char mode[16];
 
-    if (sqlite3_prepare_v2(db->handle, "PRAGMA journal_mode = WAL", -1, &statement, NULL) !=
-        SQLITE_OK)
-        return database_fail(db, "use a log", err);
-    if (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *mode = (const char *)sqlite3_column_text(statement, 0);
-
-        is_wal = mode && strcmp(mode, "wal") == 0;
-    }
-    if (!is_wal && sqlite3_errcode(db->handle) == SQLITE_ROW)
-        iron__fail(err, IRON_E_IO, 0,
-                   "%.120s cannot have a write-ahead log there; use a local disk", db->path);
-    else if (!is_wal)
-        database_fail(db, "use a log", err);
-    sqlite3_finalize(statement);
-    return is_wal ? IRON_OK : IRON_E_IO;
+    IRON_TRY(read_text(db, "PRAGMA journal_mode = WAL", mode, sizeof mode, "use a log", err));
+    IRON_FAIL_IF(strcmp(mode, "wal") != 0, err, IRON_E_IO,
+                 "%.120s cannot have a write-ahead log there; use a local disk", db->path);
+    return IRON_OK;
 }
 
 /* Copies the log into the file at start. On a disk so full that not even the reserve is enough, the
@@ -735,10 +735,10 @@ static iron_status flush_at_start(iron__store *store, iron__database *db, iron_e
  * access would end the process (SIGBUS). The descriptor stays open as long as the connection:
  * closing it would drop SQLite's locks on the file. */
 static iron_status allocate_shared_memory(iron__database *db, iron_error *err) {
-    char *path = NULL;
+    char *path = iron__print("%s-shm", db->path);
 
-    if (asprintf(&path, "%s-shm", db->path) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
+    if (!path)
+        return iron__no_memory(err, "a file name");
     db->shared_memory = open(path, O_RDWR | O_CLOEXEC);
     free(path);
     if (db->shared_memory >= 0 && fallocate(db->shared_memory, 0, 0, SHARED_MEMORY) != 0 &&
@@ -749,21 +749,23 @@ static iron_status allocate_shared_memory(iron__database *db, iron_error *err) {
 
 /* reserve: the writer's; NULL for others, which only read. */
 static iron_status configure(iron__database *db, iron__reserve *reserve, iron_error *err) {
+    static const char doing[] = "set up the connection";
+
     sqlite3_busy_timeout(db->handle, BUSY_MS);
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     if (db->is_alone)
-        IRON_TRY(pragmas(db, "PRAGMA locking_mode = EXCLUSIVE", err));
+        IRON_TRY(execute(db, "PRAGMA locking_mode = EXCLUSIVE", doing, err));
     IRON_TRY(use_wal(db, err));
-    IRON_TRY(pragmas(db,
+    IRON_TRY(execute(db,
                      "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
                      "PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY;"
                      "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF",
-                     err));
+                     doing, err));
     if (!reserve)
-        return pragmas(db, "PRAGMA query_only = ON", err);
+        return execute(db, "PRAGMA query_only = ON", doing, err);
     if (!db->is_alone)
         IRON_TRY(allocate_shared_memory(db, err));
     sqlite3_wal_hook(db->handle, note_frames, db);
@@ -782,7 +784,6 @@ static void disconnect(iron__database *db) {
  * room from the reserve. If the reserve is used up, too, it keeps that memory on the heap, which
  * only a single connection can do. */
 static iron_status connect_to(iron__database *db, iron__reserve *reserve, iron_error *err) {
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     iron_error why = {0};
     iron_status status;
 
@@ -795,13 +796,9 @@ static iron_status connect_to(iron__database *db, iron__reserve *reserve, iron_e
             db->is_alone = !iron__reserve_give(reserve);
     }
     for (;;) {
-        if (sqlite3_open_v2(db->path, &db->handle, flags, NULL) == SQLITE_OK)
+        status = open_handle(db, "open the database", &why);
+        if (status == IRON_OK)
             status = configure(db, reserve, &why);
-        else if (db->handle)
-            status = database_fail(db, "open the database", &why);
-        else
-            status =
-                iron__fail(&why, IRON_E_NOMEM, 0, "out of memory for a connection to the database");
         if (status == IRON_OK || !reserve || !iron__is_no_space(&why) ||
             (!iron__reserve_give(reserve) && db->is_alone))
             break;
@@ -848,10 +845,9 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
     iron_status status = IRON_OK;
 
     *out = NULL;
-    if (!db || asprintf(&db->path, "%s/iron.db", store->directory) < 0) {
+    if (!db || !(db->path = iron__print("%s/iron.db", store->directory))) {
         free(db);
-        iron__no_memory(err, "a connection to the database");
-        return IRON_E_NOMEM;
+        return iron__no_memory(err, "a connection to the database");
     }
     db->directory_lock = db->own_lock = db->shared_memory = -1;
     if (is_writer)
@@ -871,14 +867,12 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
 
 iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron__database **out,
                                         iron_error *err) {
-    char *path = NULL, *log = NULL;
-    iron_status status = IRON_E_NOMEM;
+    char *path = iron__print("%s/iron.db", store->directory);
+    char *log = iron__print("%s/iron.db-wal", store->directory);
+    iron_status status;
 
     *out = NULL;
-    if (asprintf(&path, "%s/iron.db", store->directory) < 0 || asprintf(&log, "%s-wal", path) < 0)
-        iron__fail(err, status, 0, "out of memory for a file name");
-    else
-        status = check_header(path, err);
+    status = path && log ? check_header(path, err) : iron__no_memory(err, "a file name");
     if (status == IRON_OK && is_unused)
         status = check_log(log, err);
     if (status == IRON_OK)
@@ -1094,37 +1088,11 @@ size_t iron__store_stamps(iron__store *store, iron__engine_stamp *out, size_t ro
  * second for a million feeds. A small file is inspected before it is used; a large one while it is
  * used, by a thread that only reads, and damage makes the store read-only like a failed write. */
 
-/* The first column of the pragma's first row, as a number and as text. */
-static iron_status read_pragma(iron__database *db, const char *sql, uint64_t *number, char *text,
-                               size_t room, iron_error *err) {
-    sqlite3_stmt *s = NULL;
-    int code = sqlite3_prepare_v2(db->handle, sql, -1, &s, NULL);
-    iron_status status = IRON_OK;
-
-    if (code == SQLITE_OK)
-        code = sqlite3_step(s);
-    if (code == SQLITE_ROW) {
-        const char *value = (const char *)sqlite3_column_text(s, 0);
-
-        *number = iron__column_word(s, 0);
-        if (value)
-            snprintf(text, room, "%s", value);
-        else
-            status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for the answer of %s", sql);
-    } else if ((code & 0xff) == SQLITE_INTERRUPT) {
-        status = iron__fail(err, IRON_E_CANCELLED, 0, "the inspection was stopped");
-    } else {
-        status = database_fail(db, "inspect the file", err);
-    }
-    sqlite3_finalize(s);
-    return status;
-}
-
 iron_status iron__database_inspect(iron__database *db, iron_error *err) {
     char answer[100];
-    uint64_t number;
 
-    IRON_TRY(read_pragma(db, "PRAGMA integrity_check(1)", &number, answer, sizeof answer, err));
+    IRON_TRY(
+        read_text(db, "PRAGMA integrity_check(1)", answer, sizeof answer, "inspect the file", err));
     IRON_FAIL_IF(strcmp(answer, "ok") != 0, err, IRON_E_FORMAT,
                  "%.90s is damaged (%s); restore a backup", db->path, answer);
     return IRON_OK;
@@ -1137,13 +1105,13 @@ static int report_inspecting(void *context) {
 
 /* Inspects a small file. */
 static iron_status inspect_now(iron__store *store, iron_error *err) {
-    uint64_t pages = 0, page_bytes = 0;
-    char text[32];
+    uint64_t pages = 0;
     iron_status status;
+    bool found;
 
-    IRON_TRY(read_pragma(store->db, "PRAGMA page_count", &pages, text, sizeof text, err));
-    IRON_TRY(read_pragma(store->db, "PRAGMA page_size", &page_bytes, text, sizeof text, err));
-    store->is_inspected = pages * page_bytes <= store->options.inspected_bytes;
+    IRON_TRY(iron__sql_number(store->db, IRON_SQL_PAGES, IRON_NO_WORDS, &found, &pages,
+                              "inspect the file", err));
+    store->is_inspected = pages * IRON_PAGE_BYTES <= store->options.inspected_bytes;
     if (!store->is_inspected)
         return IRON_OK;
     sqlite3_progress_handler(store->db->handle, INSPECTION_STEPS, report_inspecting, store);
@@ -1248,12 +1216,12 @@ static void store_destroy(iron__store *store) {
 
 iron_status iron__store_open(const iron__store_options *options, iron__store **out,
                              iron_error *err) {
-    iron__store *store = calloc(1, sizeof *store);
-    iron_status status = IRON_E_NOMEM;
     iron__store_options *o;
+    iron__store *store;
+    iron_status status;
 
     *out = NULL;
-    IRON_FAIL_IF(!store, err, IRON_E_NOMEM, "out of memory for a store");
+    IRON_TRY(IRON_NEW(&store, 1, "a store", err));
     store->directory_fd = store->reserve.fd = store->marker.fd = store->marker.log_fd = -1;
     o = &store->options;
     *o = *options;
@@ -1267,10 +1235,8 @@ iron_status iron__store_open(const iron__store_options *options, iron__store **o
     iron__condition_init(&store->change_came);
     o->directory = store->directory = strdup(options->directory);
     store->open_uploads = calloc(o->uploads_max, sizeof *store->open_uploads);
-    if (store->directory && store->open_uploads)
-        status = open_all(store, err);
-    else
-        iron__fail(err, status, 0, "out of memory for a store");
+    status = store->directory && store->open_uploads ? open_all(store, err)
+                                                     : iron__no_memory(err, "a store");
     if (status == IRON_OK)
         *out = store;
     else

@@ -328,7 +328,7 @@ uint64_t iron__block_check(uint64_t upload, uint64_t number, const unsigned char
 uint64_t iron__snapshot_check(const iron__snapshot_row *row);
 uint64_t iron__engine_row_check(const iron__engine_row *row);
 uint64_t iron__ledger_check(const iron__store_ledger *ledger);
-uint64_t iron__run_check_words(const char *name, const uint64_t *words, size_t count);
+uint64_t iron__run_check_words(const char *name, const uint64_t *words, int count);
 
 /* The next row of a statement that selects IRON_FEED_COLUMNS. */
 iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
