@@ -107,7 +107,7 @@ static uint64_t first_missing(const iron_ledgers *l, const iron__ledger_file *f,
         uint64_t end =
             between->last_step < between->limit ? between->last_step + 1 : between->limit;
 
-        if (between->world <= f->rank && between->first_step <= expected && end > expected)
+        if (between->world <= f->info.rank && between->first_step <= expected && end > expected)
             expected = end;
     }
     return expected;
@@ -126,8 +126,8 @@ static iron_status find_missing(check *c, iron_error *err) {
             before ? first_missing(l, f, before->step, before->generation, e->generation) : e->step;
 
         if (before && e->step > expected)
-            status = add(c, IRON_LEDGER_MISSING_STEP, f->rank, f->rank, expected, expected,
-                         e->step - expected, err);
+            status = add(c, IRON_LEDGER_MISSING_STEP, f->info.rank, f->info.rank, expected,
+                         expected, e->step - expected, err);
         next[e->file] = k + 1;
     }
     free(next);
@@ -140,11 +140,10 @@ static iron_status find_cut_off(check *c, iron_error *err) {
     for (size_t k = 0; k < l->file_count; k++) {
         const iron__ledger_file *f = &l->files[k];
 
-        if (f->whole == f->bytes ||
-            f->parts[f->part_count - 1].generation + 1 < l->generation_count)
+        if (f->info.torn == 0 || f->parts[f->part_count - 1].generation + 1 < l->generation_count)
             continue;
-        IRON_TRY(add(c, IRON_LEDGER_CUT_OFF, f->rank, f->rank, f->last.step, f->last.step,
-                     f->bytes - f->whole, err));
+        IRON_TRY(add(c, IRON_LEDGER_CUT_OFF, f->info.rank, f->info.rank, f->info.last_step,
+                     f->info.last_step, f->info.torn, err));
     }
     return IRON_OK;
 }

@@ -438,9 +438,9 @@ iron_status iron_ledgers_trace(const iron_ledgers *ledgers, iron_source *source,
     IRON_FAIL_IF(cut.kind == IRON_BAG_CUT_NONE || cut.kind == IRON_BAG_CUT_EOS, err, IRON_E_ARG,
                  "say how the loader cuts samples: every so many tokens, or the files' rows");
     for (size_t k = 0; k < ledgers->file_count; k++)
-        IRON_FAIL_IF(ledgers->files[k].flags & LEDGER_WITHOUT_SAMPLES, err, IRON_E_ARG,
+        IRON_FAIL_IF(!ledgers->files[k].info.has_samples, err, IRON_E_ARG,
                      "%.140s was recorded without the seals of its samples; they cannot be traced",
-                     ledgers->files[k].path);
+                     ledgers->files[k].info.path);
     t = calloc(1, sizeof *t);
     d = calloc(1, sizeof *d);
     if (t) {
