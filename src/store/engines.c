@@ -91,8 +91,8 @@ struct iron__writer {
     iron__store_ledger ledger, committed; /* as of the current transaction; as of the last */
     pending_feeds pending;
     writer_cleanup cleanup;
-    iron__store_engine **changed; /* by the current transaction */
-    size_t changed_count;         /* at most GROUP_JOBS */
+    iron__store_engine *changed[GROUP_JOBS]; /* by the current transaction */
+    size_t changed_count;
     bool wants_snapshots;
     uint32_t groups_since_cleanup;
     uint64_t group_ms;     /* when the current group began */
@@ -101,14 +101,14 @@ struct iron__writer {
 
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t lock; /* guards what follows, up to busy_since_ns */
+    pthread_mutex_t lock; /* guards what follows, up to the latency */
     pthread_cond_t has_work;
     writer_job *first, **last;
     uint32_t queued;
     bool is_closing, wants_cleanup;
-    uint64_t commits, jobs, snapshots, last_commit_ms;
+    uint64_t commits, jobs, last_commit_ms;
     iron__latency commit_latency;
-    atomic_uint_fast64_t busy_since_ns; /* 0: idle */
+    atomic_uint_fast64_t snapshots, busy_since_ns; /* busy_since_ns: 0: idle */
 };
 
 /* The rate counter. Tokens are counted per quarter of a second, in a ring of slots. A slot is one
@@ -143,12 +143,6 @@ static bool rate_counter_add(iron__rate_counter *counter, uint64_t now_ns, uint6
     return before == 0;
 }
 
-static double count_of(const iron__rate_counter *counter, uint64_t interval) {
-    const atomic_uint_fast64_t *slot = &counter->slots[interval % IRON_RATE_SLOTS];
-
-    return (double)count_in(atomic_load_explicit(slot, memory_order_relaxed), interval);
-}
-
 /* Tokens per second; 0 from two and a quarter seconds after the last ones. The oldest interval is
  * weighted with what remains of the current one, so that the rate has no steps. */
 static double rate_counter_rate(const iron__rate_counter *counter, uint64_t now_ns) {
@@ -156,10 +150,12 @@ static double rate_counter_rate(const iron__rate_counter *counter, uint64_t now_
     double passed = (double)(now_ns % RATE_INTERVAL_NS) / (double)RATE_INTERVAL_NS;
     double tokens = 0;
 
-    for (uint64_t k = 0; k < RATE_INTERVALS && k <= now; k++)
-        tokens += count_of(counter, now - k);
-    if (now >= RATE_INTERVALS)
-        tokens += (1 - passed) * count_of(counter, now - RATE_INTERVALS);
+    for (uint64_t k = 0; k <= RATE_INTERVALS && k <= now; k++) {
+        const atomic_uint_fast64_t *slot = &counter->slots[(now - k) % IRON_RATE_SLOTS];
+        uint64_t count = count_in(atomic_load_explicit(slot, memory_order_relaxed), now - k);
+
+        tokens += k < RATE_INTERVALS ? (double)count : (1 - passed) * (double)count;
+    }
     return tokens * 1e9 / (double)(RATE_INTERVALS * RATE_INTERVAL_NS);
 }
 
@@ -285,7 +281,6 @@ static void move_to_cpu(iron__store_engine *entry, const iron_error *why) {
 }
 
 static iron_status create_fork(iron__store_engine *entry, iron_engine **out, iron_error *err) {
-    iron_config config;
     iron_status status;
 
     while (!reserve_fork_nodes(entry->store, entry->plan.nodes))
@@ -293,11 +288,8 @@ static iron_status create_fork(iron__store_engine *entry, iron_engine **out, iro
                      "large bodies for engines of %" PRIu64
                      " nodes use all the memory reserved for them; try again",
                      entry->plan.nodes);
-    if (is_on_cpu(entry))
-        iron__store_plan_config_engine(&entry->plan, &config);
-    else
-        iron__store_plan_config(&entry->plan, &config);
-    status = iron_engine_create(&config, out, err);
+    status = iron__store_plan_engine(
+        &entry->plan, is_on_cpu(entry) ? IRON_PLAN_SMALL : IRON_PLAN_LARGE, out, err);
     if (status != IRON_OK)
         atomic_fetch_sub(&entry->store->fork_nodes, entry->plan.nodes);
     return status;
@@ -435,12 +427,10 @@ iron_status iron__store_engine_open_device(iron__store_engine *entry, bool is_ne
                                            iron_error *err) {
     iron_engine *engine = NULL;
     iron_error why = {0};
-    iron_config config;
 
     if (strcmp(entry->plan.backend, "cpu") == 0)
         return IRON_OK;
-    iron__store_plan_config(&entry->plan, &config);
-    if (iron_engine_create(&config, &engine, &why) == IRON_OK) {
+    if (iron__store_plan_engine(&entry->plan, IRON_PLAN_LARGE, &engine, &why) == IRON_OK) {
         record_choice(entry, engine);
         if (reserve_fork_nodes(entry->store, entry->plan.nodes))
             fork_give(entry, engine);
@@ -504,13 +494,11 @@ static void entry_drop_engine(iron__store_engine *entry) {
 static iron_status entry_open(iron__store_engine *entry, iron_error *err) {
     /* only the writer changes what is published: it needs no lock to read it */
     const iron__node_arrays *nodes = entry->has_unpublished ? &entry->latest_nodes : &entry->nodes;
-    iron_config config;
     iron_status status;
 
     if (entry->engine)
         return IRON_OK;
-    iron__store_plan_config_engine(&entry->plan, &config);
-    IRON_TRY(iron_engine_create(&config, &entry->engine, err));
+    IRON_TRY(iron__store_plan_engine(&entry->plan, IRON_PLAN_SMALL, &entry->engine, err));
     status = iron__engine_restore(entry->engine, &entry->latest.checkpoint, nodes->xors,
                                   nodes->potentials, err);
     if (status != IRON_OK)
@@ -559,12 +547,10 @@ void iron__store_engine_get_view(iron__store_engine *entry, iron__store_engine_v
 iron_status iron__store_engine_serialize(iron__store_engine *entry, unsigned char **out,
                                          size_t *bytes, iron_error *err) {
     iron_engine *engine = NULL;
-    iron_config config;
     iron_status status;
 
     *out = NULL;
-    iron__store_plan_config_cpu(&entry->plan, &config);
-    IRON_TRY(iron_engine_create(&config, &engine, err));
+    IRON_TRY(iron__store_plan_engine(&entry->plan, IRON_PLAN_CPU, &engine, err));
     *bytes = iron__state_bytes(engine);
     status = copy_published(entry, engine, err);
     if (status == IRON_OK)
@@ -633,16 +619,13 @@ static void writer_request_cleanup(iron__writer *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Within a job: the engine is published after COMMIT. */
-static iron_status writer_mark_changed(iron__writer *w, iron__store_engine *entry,
-                                       iron_error *err) {
+/* Within a job: the engine is published after COMMIT. A job changes one engine. */
+static void writer_mark_changed(iron__writer *w, iron__store_engine *entry) {
     for (size_t k = 0; k < w->changed_count; k++)
         if (w->changed[k] == entry)
-            return IRON_OK;
-    IRON_FAIL_IF(w->changed_count == GROUP_JOBS, err, IRON_E_STATE,
-                 "a group has changed more engines than it has jobs");
+            return;
+    assert(w->changed_count < GROUP_JOBS);
     w->changed[w->changed_count++] = iron__store_engine_retain(entry);
-    return IRON_OK;
 }
 
 /* Creating and deleting engines. Creating one may take time (a device), so the caller's thread does
@@ -700,7 +683,7 @@ static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err)
     row = (iron__engine_row){entry->id, entry->created_ms, entry->plan};
     IRON_TRY(insert_engine(w->db, &row, err));
     IRON_TRY(write_ledger(w, &row, 1, err));
-    IRON_TRY(writer_mark_changed(w, entry, err));
+    writer_mark_changed(w, entry);
     nodes_copy(&entry->latest_nodes, entry->nodes.xors, entry->nodes.potentials, entry->plan.nodes);
     job->is_done = true;
     return IRON_OK;
@@ -718,7 +701,7 @@ static iron_status run_delete(iron__writer *w, writer_job *job, iron_error *err)
                  "engine %" PRIu64 " is not in %.120s any more; restore a backup", entry->id,
                  w->db->path);
     IRON_TRY(write_ledger(w, &row, -1, err));
-    IRON_TRY(writer_mark_changed(w, entry, err));
+    writer_mark_changed(w, entry);
     entry->is_deleting = true;
     job->is_done = true;
     return IRON_OK;
@@ -786,11 +769,9 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
     iron__engine_summary summary = {.changed_ms = row.created_ms};
     iron_report report = {.struct_size = sizeof report};
     iron_engine *engine;
-    iron_config config;
     iron_status status;
 
-    iron__store_plan_config_engine(plan, &config);
-    IRON_TRY(iron_engine_create(&config, &engine, err));
+    IRON_TRY(iron__store_plan_engine(plan, IRON_PLAN_SMALL, &engine, err));
     status = iron_engine_report(engine, &report, err);
     if (status != IRON_OK) {
         iron_engine_destroy(engine);
@@ -1000,10 +981,10 @@ static bool is_same_content(const iron__feed_row *first, const iron__contributio
 /* `db` is a connection that the caller may use. IRON_E_FORMAT and IRON_E_IO are the database's. */
 static iron_status repeat_begin(repeat *r, iron__store_engine *entry, iron__database *db,
                                 const iron__feed_row *first, iron_error *err) {
-    iron__feed_row before;
-    iron_config config;
     uint32_t xors; /* of the one node, which stays as it is */
     float potential;
+    iron__store_plan plan = entry->plan;
+    iron__feed_row before;
     bool found;
 
     *r = (repeat){.first = *first};
@@ -1017,9 +998,8 @@ static iron_status repeat_begin(repeat *r, iron__store_engine *entry, iron__data
                      entry->plan.name, first->number, found ? "damaged" : "missing");
         r->begin.seal = before.after.checkpoint.seal;
     }
-    iron__store_plan_config_cpu(&entry->plan, &config);
-    config.nodes = 1;
-    IRON_TRY(iron_engine_create(&config, &r->engine, err));
+    plan.nodes = 1;
+    IRON_TRY(iron__store_plan_engine(&plan, IRON_PLAN_CPU, &r->engine, err));
     xors = *iron_engine_xor_accumulators(r->engine);
     potential = *iron_engine_potentials(r->engine);
     return iron__engine_restore(r->engine, &r->begin, &xors, &potential, err);
@@ -1186,7 +1166,7 @@ static iron_status apply_small(iron__writer *w, writer_job *job, iron_error *err
         entry_drop_engine(entry); /* it may have taken part of the body */
         return end_job(job, IRON_FEED_FAILED);
     }
-    IRON_TRY(writer_mark_changed(w, entry, err));
+    writer_mark_changed(w, entry);
     pending->row = (iron__feed_row){
         .engine = entry->id,
         .number = before.feeds + 1,
@@ -1270,7 +1250,7 @@ static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) 
         return end_job(job, IRON_FEED_POSITION);
     row->number = row->after.feeds = entry->latest.feeds + 1;
     row->after.changed_ms = w->group_ms;
-    IRON_TRY(writer_mark_changed(w, entry, err));
+    writer_mark_changed(w, entry);
     IRON_TRY(insert_feed(w->db, row, err));
     nodes_copy(&entry->latest_nodes, u->nodes.xor_accumulators, u->nodes.potentials,
                entry->plan.nodes);
@@ -1822,31 +1802,12 @@ static iron_status write_snapshot(iron__writer *w, iron__store_engine *entry, ir
     return status;
 }
 
-/* The snapshots of the transaction are durable, or were rolled back. */
-static void settle_snapshots(iron__writer *w, iron__store_engine **all, size_t count,
-                             bool is_good) {
-    for (size_t k = 0; k < count; k++) {
-        iron__store_engine *entry = all[k];
-
-        if (is_good && entry->snapshot_next) {
-            entry->snapshot_feeds = entry->snapshot_next;
-            entry->snapshot_batches = entry->latest.checkpoint.batches;
-            pthread_mutex_lock(&w->lock);
-            w->snapshots++;
-            pthread_mutex_unlock(&w->lock);
-        }
-        entry->snapshot_next = 0;
-        iron__store_engine_release(entry);
-    }
-}
-
 /* Between two groups, when the latest state is the published one; a transaction of its own. */
 static iron_status write_snapshots(iron__writer *w, bool is_closing, iron_error *err) {
     size_t count = iron__store_list(w->store, NULL, 0);
     iron__store_engine **all = calloc(count + 1, sizeof(iron__store_engine *));
     iron_status status;
 
-    w->wants_snapshots = false;
     if (!all)
         return IRON_OK;
     iron__store_list(w->store, all, count); /* only this thread changes the list */
@@ -1856,7 +1817,15 @@ static iron_status write_snapshots(iron__writer *w, bool is_closing, iron_error 
             status = write_snapshot(w, all[k], err);
     if (status == IRON_OK)
         status = iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
-    settle_snapshots(w, all, count, status == IRON_OK);
+    for (size_t k = 0; k < count; k++) { /* they are durable, or were rolled back */
+        if (status == IRON_OK && all[k]->snapshot_next) {
+            all[k]->snapshot_feeds = all[k]->snapshot_next;
+            all[k]->snapshot_batches = all[k]->latest.checkpoint.batches;
+            atomic_fetch_add(&w->snapshots, 1);
+        }
+        all[k]->snapshot_next = 0;
+        iron__store_engine_release(all[k]);
+    }
     free(all);
     return status;
 }
@@ -1949,10 +1918,10 @@ static iron_status clean_some(iron__writer *w, iron_error *err) {
     return iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
 }
 
-static uint64_t file_bytes(const char *path) {
+static uint64_t file_bytes(const iron__store *store, const char *name) {
     struct stat info;
 
-    return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+    return fstatat(store->directory_fd, name, &info, 0) == 0 ? (uint64_t)info.st_size : 0;
 }
 
 /* A full disk. Free pages inside the database are room, too: new rows use them first. So they stand
@@ -1971,9 +1940,7 @@ static iron_status flush_with_reserve(iron__writer *w, iron_error *err) {
 
     IRON_TRY(iron__marker_release_log(&w->store->marker, err));
     sqlite3_busy_timeout(w->db->handle, TRUNCATE_MS);
-    do
-        status = iron__database_flush_log(w->db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, err);
-    while (status != IRON_OK && iron__is_no_space(err) && iron__reserve_give(&w->store->reserve));
+    status = iron__database_empty_log(w->db, &w->store->reserve, &is_complete, err);
     if (is_complete)
         w->db->wal_frames = 0;
     sqlite3_busy_timeout(w->db->handle, BUSY_TIMEOUT_MS);
@@ -1991,7 +1958,7 @@ static int64_t room_inside(iron__writer *w) {
                          NULL) != IRON_OK)
         return 0;
     return ((int64_t)free_pages - (int64_t)pages) * IRON_PAGE_BYTES +
-           (int64_t)file_bytes(w->db->path);
+           (int64_t)file_bytes(w->store, "iron.db");
 }
 
 static void set_full(iron__writer *w, bool is_full) {
@@ -2316,13 +2283,10 @@ static void *write_loop(void *context) {
 
 iron_status iron__writer_start(iron__store *store, const iron__store_ledger *ledger,
                                iron_error *err) {
-    iron__writer *w = calloc(1, sizeof *w);
+    iron__writer *w;
     int code;
 
-    if (!w || !(w->changed = calloc(GROUP_JOBS, sizeof(iron__store_engine *)))) {
-        free(w);
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for the writer");
-    }
+    IRON_TRY(IRON_NEW(&w, 1, "the writer", err));
     w->store = store;
     w->db = store->db;
     w->ledger = w->committed = *ledger;
@@ -2363,7 +2327,6 @@ void iron__writer_stop(iron__writer *w) {
         free(w->pending.feeds[k].nodes.xors);
         free(w->pending.feeds[k].batches);
     }
-    free(w->changed);
     free(w);
 }
 
@@ -2371,15 +2334,11 @@ void iron__writer_stop(iron__writer *w) {
 
 static void measure_disk(const iron__store *store, iron__store_disk *disk) {
     struct statvfs info;
-    char *log = NULL;
 
-    *disk = (iron__store_disk){.database = file_bytes(store->db->path),
+    *disk = (iron__store_disk){.database = file_bytes(store, "iron.db"),
+                               .log = file_bytes(store, "iron.db-wal"),
                                .reserve = atomic_load(&store->reserve_held)};
-    if (asprintf(&log, "%s-wal", store->db->path) >= 0) {
-        disk->log = file_bytes(log);
-        free(log);
-    }
-    if (fstatvfs(store->db->directory_lock, &info) == 0) {
+    if (fstatvfs(store->directory_fd, &info) == 0) {
         disk->size = (uint64_t)info.f_blocks * info.f_frsize;
         disk->free = (uint64_t)info.f_bavail * info.f_frsize;
     }
@@ -2397,6 +2356,7 @@ void iron__store_count(iron__store *store, iron__store_counts *counts, iron__sto
         .uploads = atomic_load(&store->uploads),
         .moved = atomic_load(&store->moved),
         .busy_ns = began && now > began ? now - began : 0,
+        .snapshots = atomic_load(&w->snapshots),
         .is_full = atomic_load(&store->is_full),
     };
     for (size_t k = 0; k <= IRON_FEED_FAILED; k++)
@@ -2406,7 +2366,6 @@ void iron__store_count(iron__store *store, iron__store_counts *counts, iron__sto
     counts->jobs = w->jobs;
     iron__latency_add(&w->commit_latency, &counts->commit_latency);
     counts->last_commit_ms = w->last_commit_ms;
-    counts->snapshots = w->snapshots;
     counts->queued = w->queued;
     pthread_mutex_unlock(&w->lock);
     if (disk)

@@ -106,13 +106,10 @@ typedef struct recovery {
 
 static iron_status recovery_begin(recovery *r, const iron__store_plan *plan, iron_error *err) {
     iron_report report = {.struct_size = sizeof report};
-    iron_config config;
 
     *r = (recovery){.plan = plan};
-    r->waiting = calloc(IRON_BLOCK_BATCHES, sizeof *r->waiting);
-    IRON_FAIL_IF(!r->waiting, err, IRON_E_NOMEM, "out of memory for batches to replay");
-    iron__store_plan_config_cpu(plan, &config);
-    IRON_TRY(iron_engine_create(&config, &r->engine, err));
+    IRON_TRY(IRON_NEW(&r->waiting, IRON_BLOCK_BATCHES, "batches to replay", err));
+    IRON_TRY(iron__store_plan_engine(plan, IRON_PLAN_CPU, &r->engine, err));
     IRON_TRY(iron_engine_report(r->engine, &report, err));
     r->at.state = report.state;
     return IRON_OK;
@@ -174,7 +171,7 @@ static iron_status recovery_snapshot(recovery *r, const iron__snapshot_row *snap
                  r->plan->name, snapshot->number);
     snprintf(name, sizeof name, "the snapshot of engine %s after feed %" PRIu64, r->plan->name,
              snapshot->number);
-    iron__store_plan_config_cpu(r->plan, &config);
+    iron__store_plan_config(r->plan, IRON_PLAN_CPU, &config);
     IRON_TRY(iron__state_parse(name, snapshot->bytes, snapshot->count, &config, &parsed, err));
     status = use_snapshot(r, snapshot, &want, parsed, err);
     iron_engine_destroy(parsed);
@@ -424,10 +421,8 @@ static iron_status recover(iron__store *store, recovery *r, const iron__engine_r
 /* An engine of the plan in the recovered state. NULL, if that fails: feeds will try again. */
 static iron_engine *place_engine(const recovery *r) {
     iron_engine *engine = NULL;
-    iron_config config;
 
-    iron__store_plan_config_engine(r->plan, &config);
-    if (iron_engine_create(&config, &engine, NULL) == IRON_OK &&
+    if (iron__store_plan_engine(r->plan, IRON_PLAN_SMALL, &engine, NULL) == IRON_OK &&
         iron__engine_restore(engine, &r->at.checkpoint, iron_engine_xor_accumulators(r->engine),
                              iron_engine_potentials(r->engine), NULL) == IRON_OK)
         return engine;

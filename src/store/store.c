@@ -47,7 +47,11 @@ bool iron__engine_name_is_valid(const char *name) {
            !strchr("._-", name[0]);
 }
 
-void iron__store_plan_config(const iron__store_plan *plan, iron_config *config) {
+void iron__store_plan_config(const iron__store_plan *plan, iron__plan_use use,
+                             iron_config *config) {
+    bool is_as_planned =
+        use == IRON_PLAN_LARGE || (use == IRON_PLAN_SMALL && strcmp(plan->backend, "cpu") == 0);
+
     iron_config_init(config);
     config->nodes = plan->nodes;
     config->vocab = plan->vocab;
@@ -56,24 +60,18 @@ void iron__store_plan_config(const iron__store_plan *plan, iron_config *config) 
     config->lattice = plan->lattice_count ? plan->lattice : NULL;
     config->lattice_count = plan->lattice_count;
     config->with_seal = 1;
-    config->backend = plan->backend;
-    config->mode = plan->mode;
-    config->device = plan->device;
+    config->backend = is_as_planned ? plan->backend : "cpu";
+    config->mode = is_as_planned ? plan->mode : "auto";
+    config->device = is_as_planned ? plan->device : 0;
     config->threads = 1;
 }
 
-void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *config) {
-    iron__store_plan_config(plan, config);
-    config->backend = "cpu";
-    config->mode = "auto";
-    config->device = 0;
-}
+iron_status iron__store_plan_engine(const iron__store_plan *plan, iron__plan_use use,
+                                    iron_engine **out, iron_error *err) {
+    iron_config config;
 
-void iron__store_plan_config_engine(const iron__store_plan *plan, iron_config *config) {
-    if (strcmp(plan->backend, "cpu") == 0)
-        iron__store_plan_config(plan, config);
-    else
-        iron__store_plan_config_cpu(plan, config);
+    iron__store_plan_config(plan, use, &config);
+    return iron_engine_create(&config, out, err);
 }
 
 /* Check words. Every row carries one over all its other fields. Each step of it is a bijection of
@@ -712,17 +710,23 @@ static iron_status use_wal(iron__database *db, iron_error *err) {
     return IRON_OK;
 }
 
+iron_status iron__database_empty_log(iron__database *db, iron__reserve *reserve, bool *is_complete,
+                                     iron_error *err) {
+    iron_status status;
+
+    do
+        status = iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, is_complete, err);
+    while (status != IRON_OK && iron__is_no_space(err) && iron__reserve_give(reserve));
+    return status;
+}
+
 /* Copies the log into the file at start. On a disk so full that not even the reserve is enough, the
  * log stays: it was synced before the first page was copied, so what is read is on the disk. */
 static iron_status flush_at_start(iron__store *store, iron__database *db, iron_error *err) {
     iron_error why = {0};
     bool is_complete;
-    iron_status status;
 
-    do
-        status = iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, &why);
-    while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
-    if (status != IRON_OK)
+    if (iron__database_empty_log(db, &store->reserve, &is_complete, &why) != IRON_OK)
         return iron__is_no_space(&why) ? IRON_OK : iron__fail_again(err, &why);
     IRON_FAIL_IF(!is_complete, err, IRON_E_STATE,
                  "%.120s is being used by another program; stop that one, then try again",
@@ -983,19 +987,13 @@ uint64_t iron__store_wait(iron__store *store, uint64_t seen, uint32_t millisecon
 /* The list of engines, sorted by name. */
 
 /* The index of the name, or where it would be inserted. Called with the lock held. */
-static size_t find_name(const iron__store *store, const char *name, bool *is_found) {
+static size_t find_name(const iron__store *store, const char *name) {
     size_t low = 0, high = store->engine_count;
 
-    *is_found = false;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = strcmp(store->engines[middle]->plan.name, name);
 
-        if (order == 0) {
-            *is_found = true;
-            return middle;
-        }
-        if (order < 0)
+        if (strcmp(store->engines[middle]->plan.name, name) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -1016,11 +1014,10 @@ iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_erro
 }
 
 void iron__store_add_engine(iron__store *store, iron__store_engine *entry) {
-    bool is_found;
     size_t at;
 
     pthread_mutex_lock(&store->lock);
-    at = find_name(store, entry->plan.name, &is_found);
+    at = find_name(store, entry->plan.name);
     memmove(store->engines + at + 1, store->engines + at,
             (store->engine_count - at) * sizeof(iron__store_engine *));
     store->engines[at] = entry;
@@ -1030,12 +1027,11 @@ void iron__store_add_engine(iron__store *store, iron__store_engine *entry) {
 }
 
 void iron__store_remove_engine(iron__store *store, iron__store_engine *entry) {
-    bool is_found;
     size_t at;
 
     pthread_mutex_lock(&store->lock);
-    at = find_name(store, entry->plan.name, &is_found);
-    assert(is_found);
+    at = find_name(store, entry->plan.name);
+    assert(at < store->engine_count && store->engines[at] == entry);
     store->engine_count--;
     memmove(store->engines + at, store->engines + at + 1,
             (store->engine_count - at) * sizeof(iron__store_engine *));
@@ -1046,12 +1042,11 @@ void iron__store_remove_engine(iron__store *store, iron__store_engine *entry) {
 
 iron__store_engine *iron__store_find(iron__store *store, const char *name) {
     iron__store_engine *entry = NULL;
-    bool is_found;
     size_t at;
 
     pthread_mutex_lock(&store->lock);
-    at = find_name(store, name, &is_found);
-    if (is_found)
+    at = find_name(store, name);
+    if (at < store->engine_count && strcmp(store->engines[at]->plan.name, name) == 0)
         entry = iron__store_engine_retain(store->engines[at]);
     pthread_mutex_unlock(&store->lock);
     return entry;

@@ -248,6 +248,8 @@ typedef enum iron__sql {
         IRON_SQL_COUNT
 } iron__sql;
 
+typedef struct iron__reserve iron__reserve;
+
 typedef struct iron__database {
     sqlite3 *handle;
     sqlite3_stmt *statements[IRON_SQL_COUNT];
@@ -290,6 +292,10 @@ void iron__database_reset(iron__database *db);
 /* Copies the log into the file (a WAL checkpoint). Pages that another connection still reads stay
  * in the log; *is_complete (or NULL) tells. */
 iron_status iron__database_flush_log(iron__database *db, int mode, bool *is_complete,
+                                     iron_error *err);
+
+/* Empties it, if no other connection reads it, with room from the reserve. err is needed. */
+iron_status iron__database_empty_log(iron__database *db, iron__reserve *reserve, bool *is_complete,
                                      iron_error *err);
 
 /* A connection that only reads the store's directory; is_unused: no server runs, the log is checked
@@ -338,12 +344,17 @@ iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t n
 
 /* Plans (store.c). */
 
-/* The engine configuration of a plan. One thread each: many requests run at once. */
-void iron__store_plan_config(const iron__store_plan *plan, iron_config *config);
-/* The same on the CPU, for work that is not a feed: results do not depend on the backend. */
-void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *config);
-/* Of the engine that small bodies are applied to: on the CPU, in the plan's mode if it is one. */
-void iron__store_plan_config_engine(const iron__store_plan *plan, iron_config *config);
+/* What an engine of a plan is for. Results do not depend on the backend. */
+typedef enum iron__plan_use {
+    IRON_PLAN_LARGE, /* large bodies: as planned */
+    IRON_PLAN_SMALL, /* small ones: on the CPU, in the plan's mode if that is one of the CPU */
+    IRON_PLAN_CPU    /* what is not a feed: on the CPU */
+} iron__plan_use;
+
+/* The configuration of such an engine, with one thread: many requests run at once. */
+void iron__store_plan_config(const iron__store_plan *plan, iron__plan_use use, iron_config *config);
+iron_status iron__store_plan_engine(const iron__store_plan *plan, iron__plan_use use,
+                                    iron_engine **out, iron_error *err);
 
 /* Engines (engines.c). */
 
@@ -426,10 +437,10 @@ static inline bool iron__store_engine_is_deleted(iron__store_engine *entry) {
 
 /* Disk space that is kept for what makes room (reserve.c). Used by one thread at a time. */
 
-typedef struct iron__reserve {
+struct iron__reserve {
     int fd, directory;     /* fd -1: there is no file yet */
     uint64_t wanted, held; /* bytes; `held` are allocated */
-} iron__reserve;
+};
 
 /* Allocates nothing yet. The directory is borrowed. */
 void iron__reserve_open(iron__reserve *r, int directory, uint64_t wanted);
