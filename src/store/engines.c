@@ -314,28 +314,25 @@ static iron_status copy_published(iron__store_engine *entry, iron_engine *to, ir
     return status;
 }
 
-static iron_status try_fork(iron__store_engine *entry, iron_engine **out, iron_error *err) {
-    iron_status status;
-
-    *out = take_idle(entry);
-    if (!*out)
-        IRON_TRY(create_fork(entry, out, err));
-    status = copy_published(entry, *out, err);
-    if (status != IRON_OK) {
-        destroy_fork(entry, *out);
-        *out = NULL;
-    }
-    return status;
-}
-
 /* A private engine in the published state of the entry. */
 static iron_status fork_take(iron__store_engine *entry, iron_engine **out, iron_error *err) {
-    iron_status status = try_fork(entry, out, err);
+    for (bool is_second = false;; is_second = true) {
+        iron_status status = IRON_OK;
 
-    if (status == IRON_OK || status == IRON_E_STATE || is_on_cpu(entry))
-        return status; /* IRON_E_STATE: no room for a fork */
-    move_to_cpu(entry, err);
-    return try_fork(entry, out, err);
+        *out = take_idle(entry);
+        if (!*out)
+            status = create_fork(entry, out, err);
+        if (status == IRON_OK)
+            status = copy_published(entry, *out, err);
+        if (status == IRON_OK)
+            return IRON_OK;
+        if (*out)
+            destroy_fork(entry, *out);
+        *out = NULL;
+        if (status == IRON_E_STATE || is_second || is_on_cpu(entry))
+            return status; /* IRON_E_STATE: no room for a fork */
+        move_to_cpu(entry, err);
+    }
 }
 
 /* Gives it back; one whose device failed is not used again. NULL is fine. */
@@ -646,45 +643,33 @@ static iron_status write_ledger(iron__writer *w, const iron__engine_row *row, in
                          "write the ledger", err);
 }
 
-static iron_status insert_engine(iron__database *db, const iron__engine_row *row, iron_error *err) {
-    const iron__store_plan *p = &row->plan;
-    sqlite3_stmt *s =
-        iron__sql_ready(db, IRON_SQL_ENGINE_INSERT,
-                        IRON_WORDS(row->id, p->nodes, p->vocab, p->batch, (uint64_t)p->positions,
-                                   p->device, row->created_ms, iron__engine_row_check(row)),
-                        err);
+static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err) {
+    iron__store_engine *entry = job->entry, *other = iron__store_find(w->store, entry->plan.name);
+    bool is_taken = other && !other->is_deleting;
+    const iron__store_plan *p = &entry->plan;
+    iron__engine_row row;
+    sqlite3_stmt *s;
 
+    iron__store_engine_release(other);
+    for (size_t k = 0; k < w->changed_count; k++) /* engines of this group are not listed yet */
+        is_taken |= !w->changed[k]->is_deleting && strcmp(w->changed[k]->plan.name, p->name) == 0;
+    if (is_taken)
+        return IRON_OK;
+    entry->id = w->ledger.next_engine++;
+    row = (iron__engine_row){entry->id, entry->created_ms, entry->plan};
+    s = iron__sql_ready(w->db, IRON_SQL_ENGINE_INSERT,
+                        IRON_WORDS(row.id, p->nodes, p->vocab, p->batch, (uint64_t)p->positions,
+                                   p->device, row.created_ms, iron__engine_row_check(&row)),
+                        err);
     sqlite3_bind_text(s, 9, p->name, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 10, p->mode, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 11, p->backend, -1, SQLITE_STATIC);
     sqlite3_bind_blob(s, 12, p->lattice, (int)(p->lattice_count * sizeof p->lattice[0]),
                       SQLITE_STATIC);
-    return iron__sql_finish(db, s, "write an engine", err);
-}
-
-/* Also by an engine of the current group, which is not in the list yet. */
-static bool is_name_taken(iron__writer *w, const char *name) {
-    iron__store_engine *other = iron__store_find(w->store, name);
-    bool is_taken = other && !other->is_deleting;
-
-    iron__store_engine_release(other);
-    for (size_t k = 0; k < w->changed_count && !is_taken; k++)
-        is_taken = !w->changed[k]->is_deleting && strcmp(w->changed[k]->plan.name, name) == 0;
-    return is_taken;
-}
-
-static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err) {
-    iron__store_engine *entry = job->entry;
-    iron__engine_row row;
-
-    if (is_name_taken(w, entry->plan.name))
-        return IRON_OK;
-    entry->id = w->ledger.next_engine++;
-    row = (iron__engine_row){entry->id, entry->created_ms, entry->plan};
-    IRON_TRY(insert_engine(w->db, &row, err));
+    IRON_TRY(iron__sql_finish(w->db, s, "write an engine", err));
     IRON_TRY(write_ledger(w, &row, 1, err));
     writer_mark_changed(w, entry);
-    nodes_copy(&entry->latest_nodes, entry->nodes.xors, entry->nodes.potentials, entry->plan.nodes);
+    nodes_copy(&entry->latest_nodes, entry->nodes.xors, entry->nodes.potentials, p->nodes);
     job->is_done = true;
     return IRON_OK;
 }
@@ -731,16 +716,6 @@ static void unreserve_engine(iron__store *store, uint64_t nodes) {
     store->planned_engines--;
     store->planned_nodes -= nodes;
     pthread_mutex_unlock(&store->lock);
-}
-
-/* After COMMIT: an engine that was created enters the list, one that was deleted leaves it. */
-static void update_list(iron__store *store, iron__store_engine *entry) {
-    if (entry->is_deleting) {
-        iron__store_remove_engine(store, entry);
-        unreserve_engine(store, entry->plan.nodes);
-    } else {
-        iron__store_add_engine(store, iron__store_engine_retain(entry));
-    }
 }
 
 /* The store has failed: its error, as IRON_E_IO. */
@@ -1123,34 +1098,15 @@ static iron_status compare_small(iron__writer *w, writer_job *job, const iron__f
 }
 
 /* Feeds the body to the engine; the batches and the nodes after them go to the pending feed. */
-static iron_status reduce_small(iron_engine *engine, const iron__tokens_view *view,
-                                pending_feed *pending, iron__checkpoint *after, iron_error *err) {
-    iron__hashed_nodes nodes;
-    iron_status status;
-
-    pending->batch_count = 0;
-    pending->is_out_of_memory = false;
-    iron__engine_on_batch(engine, record_pending_batch, pending);
-    status = iron_engine_feed_as(engine, view->dtype, view->data, view->count, err);
-    if (status == IRON_OK)
-        status = iron_engine_end_batch(engine, err);
-    iron__engine_on_batch(engine, NULL, NULL);
-    IRON_TRY(status);
-    IRON_TRY(iron__engine_checkpoint(engine, after, err));
-    IRON_FAIL_IF(pending->is_out_of_memory, err, IRON_E_NOMEM,
-                 "out of memory for the batches of a feed");
-    IRON_TRY(read_nodes(engine, &nodes, err));
-    nodes_copy(&pending->nodes, nodes.xor_accumulators, nodes.potentials,
-               pending->feed->entry->plan.nodes);
-    return IRON_OK;
-}
-
 static iron_status apply_small(iron__writer *w, writer_job *job, iron_error *err) {
     iron__store_engine *entry = job->entry;
     const iron__engine_summary before = entry->latest;
+    const iron__tokens_view *view = &job->feed->view;
     pending_feeds *p = &w->pending;
+    iron__hashed_nodes nodes;
     pending_feed *pending;
     iron__checkpoint after;
+    iron_status status;
 
     /* an engine that is created again needs the feeds that are pending */
     if (!entry->engine || p->count == IRON_NODES_HASH_MAX ||
@@ -1162,10 +1118,24 @@ static iron_status apply_small(iron__writer *w, writer_job *job, iron_error *err
     p->nodes = entry->plan.nodes;
     pending = &p->feeds[p->count];
     pending->feed = job->feed;
-    if (reduce_small(entry->engine, &job->feed->view, pending, &after, &job->error) != IRON_OK) {
+    pending->batch_count = 0;
+    pending->is_out_of_memory = false;
+    iron__engine_on_batch(entry->engine, record_pending_batch, pending);
+    status = iron_engine_feed_as(entry->engine, view->dtype, view->data, view->count, &job->error);
+    if (status == IRON_OK)
+        status = iron_engine_end_batch(entry->engine, &job->error);
+    iron__engine_on_batch(entry->engine, NULL, NULL);
+    if (status == IRON_OK)
+        status = iron__engine_checkpoint(entry->engine, &after, &job->error);
+    if (status == IRON_OK && pending->is_out_of_memory)
+        status = iron__no_memory(&job->error, "the batches of a feed");
+    if (status == IRON_OK)
+        status = read_nodes(entry->engine, &nodes, &job->error);
+    if (status != IRON_OK) {
         entry_drop_engine(entry); /* it may have taken part of the body */
         return end_job(job, IRON_FEED_FAILED);
     }
+    nodes_copy(&pending->nodes, nodes.xor_accumulators, nodes.potentials, entry->plan.nodes);
     writer_mark_changed(w, entry);
     pending->row = (iron__feed_row){
         .engine = entry->id,
@@ -1173,7 +1143,7 @@ static iron_status apply_small(iron__writer *w, writer_job *job, iron_error *err
         .position = before.checkpoint.closed.count,
         .first_batch = before.checkpoint.batches,
         .batches = after.batches - before.checkpoint.batches,
-        .fed = {job->feed->view.count, after.closed.sum - before.checkpoint.closed.sum,
+        .fed = {view->count, after.closed.sum - before.checkpoint.closed.sum,
                 after.closed.xors ^ before.checkpoint.closed.xors},
         .after = {.checkpoint = after, .feeds = before.feeds + 1, .changed_ms = w->group_ms},
         .batch_bytes = (const unsigned char *)pending->batches,
@@ -1373,23 +1343,20 @@ static iron__feed_outcome reduce_on_fork(upload *u, iron__tokens_view view, iron
     return outcome;
 }
 
-static iron__feed_outcome reduce_repeat(upload *u, const iron__tokens_view *view, iron_error *err) {
-    iron__feed_outcome outcome = reduce(u, u->repeat.engine, view, view->count, err);
-
-    if (outcome == IRON_FEED_DONE && view->count > u->repeat.first.fed.count - u->tokens)
-        outcome = IRON_FEED_KEY_REUSED;
-    u->tokens += view->count;
-    return outcome;
-}
-
 /* Reduces the whole tokens in the buffer. */
 static iron__feed_outcome reduce_buffer(upload *u, iron_error *err) {
     size_t width = u->feed->width, whole = u->buffered - u->buffered % width;
     iron__tokens_view view = {u->feed->request.dtype, u->buffer, whole / width};
     iron__feed_outcome outcome = IRON_FEED_DONE;
 
-    if (view.count > 0)
-        outcome = u->fork ? reduce_on_fork(u, view, err) : reduce_repeat(u, &view, err);
+    if (view.count > 0 && u->fork) {
+        outcome = reduce_on_fork(u, view, err);
+    } else if (view.count > 0) {
+        outcome = reduce(u, u->repeat.engine, &view, view.count, err);
+        if (outcome == IRON_FEED_DONE && view.count > u->repeat.first.fed.count - u->tokens)
+            outcome = IRON_FEED_KEY_REUSED;
+        u->tokens += view.count;
+    }
     memmove(u->buffer, u->buffer + whole, u->buffered - whole);
     u->buffered -= whole;
     return outcome;
@@ -1423,27 +1390,13 @@ static iron__feed_outcome upload_take(upload *u, const unsigned char *bytes, siz
     return outcome;
 }
 
-/* Looks the key up on the readers' connection, and prepares the comparison if it was used. */
-static iron_status find_repeat(upload *u, bool *found, iron_error *err) {
-    iron__store_engine *entry = u->feed->entry;
-    iron__store *store = entry->store;
-    iron__feed_row first;
-    iron_status status;
-
-    pthread_mutex_lock(&store->read_lock);
-    status = find_key(entry, store->reader, false, u->feed->key, &first, found, err);
-    if (status == IRON_OK && *found)
-        status = repeat_begin(&u->repeat, entry, store->reader, &first, err);
-    iron__database_reset(store->reader);
-    pthread_mutex_unlock(&store->read_lock);
-    return status;
-}
-
 static iron__feed_outcome upload_prepare(upload *u, iron_error *err) {
     const iron__feed_request *request = &u->feed->request;
     iron__store_engine *entry = u->feed->entry;
+    iron__store *store = entry->store;
+    iron_status status = IRON_OK;
     bool is_repeat = false;
-    iron_status status;
+    iron__feed_row first;
 
     if (posix_memalign((void **)&u->buffer, IRON_CACHE_LINE, IRON_UPLOAD_BUFFER_BYTES) != 0)
         u->buffer = NULL;
@@ -1452,7 +1405,15 @@ static iron__feed_outcome upload_prepare(upload *u, iron_error *err) {
         iron__no_memory(err, "buffers for an upload");
         return IRON_FEED_FAILED;
     }
-    if (u->feed->key[0] && find_repeat(u, &is_repeat, err) != IRON_OK)
+    if (u->feed->key[0]) {
+        pthread_mutex_lock(&store->read_lock);
+        status = find_key(entry, store->reader, false, u->feed->key, &first, &is_repeat, err);
+        if (status == IRON_OK && is_repeat)
+            status = repeat_begin(&u->repeat, entry, store->reader, &first, err);
+        iron__database_reset(store->reader);
+        pthread_mutex_unlock(&store->read_lock);
+    }
+    if (status != IRON_OK)
         return iron__store_engine_is_deleted(entry) ? IRON_FEED_GONE : IRON_FEED_FAILED;
     if (is_repeat)
         return request->expected_bytes != UINT64_MAX &&
@@ -1472,54 +1433,43 @@ static iron__feed_outcome upload_prepare(upload *u, iron_error *err) {
     return IRON_FEED_DONE;
 }
 
-static iron__feed_outcome end_repeat(upload *u, iron_error *err) {
-    iron__store_engine *entry = u->feed->entry;
-    bool is_same;
-
-    if (repeat_end(&u->repeat, &is_same, err) != IRON_OK)
-        return IRON_FEED_FAILED;
-    if (!is_same)
-        return IRON_FEED_KEY_REUSED;
-    pthread_mutex_lock(&entry->lock);
-    u->feed->position = entry->published.checkpoint.closed.count;
-    pthread_mutex_unlock(&entry->lock);
-    set_answer(u->feed, &u->repeat.first);
-    return IRON_FEED_REPEATED;
-}
-
-/* Completes the row of the feed, and reads the nodes after it. */
-static iron_status fill_row(upload *u, iron_error *err) {
-    iron__feed_row *row = &u->row;
-
-    row->has_blocks = u->blocks > 0;
-    row->batch_bytes = u->batches;
-    row->batch_bytes_count = u->batch_count * IRON_BATCH_BYTES;
-    IRON_TRY(iron__engine_checkpoint(u->fork, &row->after.checkpoint, err));
-    row->batches = row->after.checkpoint.batches - row->first_batch;
-    IRON_TRY(read_nodes(u->fork, &u->nodes, err));
-    iron__nodes_hash_many(&u->nodes, 1, (uint32_t)u->feed->entry->plan.nodes);
-    row->after.state = u->nodes.hash;
-    return IRON_OK;
-}
-
 /* The body is complete. The upload still has to be freed. */
 static iron__feed_outcome upload_end(upload *u, iron_error *err) {
+    iron__store_engine *entry = u->feed->entry;
+    iron__feed_row *row = &u->row;
     iron__feed_outcome outcome;
+    bool is_same;
 
     if (u->buffered % u->feed->width != 0)
         return refuse_ragged(u->feed->taken, u->feed, err);
     outcome = reduce_buffer(u, err);
     if (outcome != IRON_FEED_DONE)
         return outcome;
-    if (!u->fork)
-        return end_repeat(u, err);
+    if (!u->fork) {
+        if (repeat_end(&u->repeat, &is_same, err) != IRON_OK)
+            return IRON_FEED_FAILED;
+        if (!is_same)
+            return IRON_FEED_KEY_REUSED;
+        pthread_mutex_lock(&entry->lock);
+        u->feed->position = entry->published.checkpoint.closed.count;
+        pthread_mutex_unlock(&entry->lock);
+        set_answer(u->feed, &u->repeat.first);
+        return IRON_FEED_REPEATED;
+    }
     if (iron_engine_end_batch(u->fork, err) != IRON_OK) /* the last, shorter batch */
         return IRON_FEED_FAILED;
     outcome = write_full_block(u, err);
     if (outcome != IRON_FEED_DONE)
         return outcome;
-    if (fill_row(u, err) != IRON_OK)
+    if (iron__engine_checkpoint(u->fork, &row->after.checkpoint, err) != IRON_OK ||
+        read_nodes(u->fork, &u->nodes, err) != IRON_OK)
         return IRON_FEED_FAILED;
+    iron__nodes_hash_many(&u->nodes, 1, (uint32_t)entry->plan.nodes);
+    row->after.state = u->nodes.hash;
+    row->batches = row->after.checkpoint.batches - row->first_batch;
+    row->has_blocks = u->blocks > 0;
+    row->batch_bytes = u->batches;
+    row->batch_bytes_count = u->batch_count * IRON_BATCH_BYTES;
     outcome = run_feed(u->feed, run_large, err);
     if (outcome == IRON_FEED_DONE)
         u->incoming = 0; /* now part of the engine */
@@ -1750,14 +1700,6 @@ void iron__feed_abandon(iron__feed *feed) {
 #define FLUSH_FRAMES     4096u
 #define FLUSH_FRAMES_MIN 64u
 
-static bool is_log_long(const iron__writer *w) {
-    uint64_t frames = w->store->reserve.wanted / 4 / IRON_PAGE_BYTES;
-
-    if (frames == 0 || frames > FLUSH_FRAMES)
-        frames = FLUSH_FRAMES;
-    return (uint64_t)w->db->wal_frames > (frames > FLUSH_FRAMES_MIN ? frames : FLUSH_FRAMES_MIN);
-}
-
 /* Groups between two portions of cleanup under constant load: a few per cent of the time, and
  * deleted data does not stay for as long as the load lasts. */
 #define CLEANUP_GROUPS 32u
@@ -1857,17 +1799,6 @@ static const cleanup_table cleanup_tables[] = {
 #define CLEANUP_TABLES (int)(sizeof cleanup_tables / sizeof cleanup_tables[0])
 #define ENGINE_TABLES  3 /* the first ones: the others are there when there was a run */
 
-/* An upload that has blocks and may still become a feed. */
-static bool is_upload_open(iron__store *store, uint64_t id) {
-    bool is_open = false;
-
-    pthread_mutex_lock(&store->lock);
-    for (uint32_t k = 0; k < store->options.uploads_max; k++)
-        is_open = is_open || store->open_uploads[k] == id;
-    pthread_mutex_unlock(&store->lock);
-    return is_open;
-}
-
 /* Of feeds that are no longer kept, which a loaded engine must lose as fast as it gets new ones. */
 #define TRIMMED_ROWS 1024u
 
@@ -1891,8 +1822,10 @@ static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err
     }
     IRON_TRY(
         iron__sql_number(w->db, table->owner, IRON_WORDS(id), &is_owned, &one, "clean up", err));
-    if (table->owner == IRON_SQL_UPLOAD_EXISTS)
-        is_owned = is_owned || is_upload_open(w->store, id);
+    pthread_mutex_lock(&w->store->lock); /* an open upload may still become a feed */
+    for (uint32_t k = 0; table->owner == IRON_SQL_UPLOAD_EXISTS && k < o->uploads_max; k++)
+        is_owned = is_owned || w->store->open_uploads[k] == id;
+    pthread_mutex_unlock(&w->store->lock);
     if (!is_owned)
         IRON_TRY(iron__sql_run(w->db, table->remove, IRON_WORDS(id, table->rows), "clean up", err));
     else if (table->remove == IRON_SQL_FEEDS_CLEAN && o->keep_batches)
@@ -2168,34 +2101,35 @@ static bool commit_group(iron__writer *w, writer_job *group) {
     }
 }
 
-/* The marker says what is acknowledged from now on. The group is durable: if the marker cannot be
- * written, it is the last one. */
-static void mark_group(iron__writer *w) {
-    iron_error why = {0};
-    iron_status status = iron__marker_cover(w->store, (uint64_t)w->db->wal_frames, &why);
-
-    for (size_t k = 0; k < w->changed_count && status == IRON_OK; k++)
-        status = iron__marker_write(&w->store->marker, w->changed[k], &why);
-    if (status != IRON_OK)
-        iron__store_fail(w->store, &why);
-}
-
 static void run_group(iron__writer *w, writer_job *group, uint32_t count) {
     uint64_t began = iron__clock_ns();
+    iron_error why = {0};
     bool is_good;
 
     w->group_ms = iron__now_ms();
     is_good = commit_group(w, group);
     if (is_good) {
+        /* The marker says what is acknowledged from now on. The group is durable: if the marker
+         * cannot be written, it is the last one. */
+        iron_status marked = iron__marker_cover(w->store, (uint64_t)w->db->wal_frames, &why);
+
+        for (size_t k = 0; k < w->changed_count && marked == IRON_OK; k++)
+            marked = iron__marker_write(&w->store->marker, w->changed[k], &why);
+        if (marked != IRON_OK)
+            iron__store_fail(w->store, &why);
         w->committed = w->ledger;
-        mark_group(w);
         for (size_t k = 0; k < w->changed_count; k++) {
             entry_publish(w->changed[k]);
             w->wants_snapshots |= needs_snapshot(w->changed[k], false);
         }
-        for (writer_job *job = group; job; job = job->next)
-            if (job->is_done)
-                update_list(w->store, job->entry);
+        for (writer_job *job = group; job; job = job->next) {
+            if (job->is_done && job->entry->is_deleting) {
+                iron__store_remove_engine(w->store, job->entry);
+                unreserve_engine(w->store, job->entry->plan.nodes);
+            } else if (job->is_done) {
+                iron__store_add_engine(w->store, iron__store_engine_retain(job->entry));
+            }
+        }
         pthread_mutex_lock(&w->lock);
         w->commits++;
         w->jobs += count;
@@ -2232,9 +2166,14 @@ static void run_snapshots(iron__writer *w, bool is_closing) {
 
 /* No caller waits for this; but after a failure SQLite's idea of the disk may be wrong. */
 static void flush_long_log(iron__writer *w) {
+    uint64_t frames = w->store->reserve.wanted / 4 / IRON_PAGE_BYTES;
     iron_error why = {0};
 
-    if (atomic_load(&w->store->has_failed) || !is_log_long(w) ||
+    if (frames == 0 || frames > FLUSH_FRAMES)
+        frames = FLUSH_FRAMES;
+    if (frames < FLUSH_FRAMES_MIN)
+        frames = FLUSH_FRAMES_MIN;
+    if (atomic_load(&w->store->has_failed) || (uint64_t)w->db->wal_frames <= frames ||
         iron__database_flush_log(w->db, SQLITE_CHECKPOINT_PASSIVE, NULL, &why) == IRON_OK)
         return;
     if (iron__is_no_space(&why))
@@ -2332,21 +2271,10 @@ void iron__writer_stop(iron__writer *w) {
 
 /* Counters. */
 
-static void measure_disk(const iron__store *store, iron__store_disk *disk) {
-    struct statvfs info;
-
-    *disk = (iron__store_disk){.database = file_bytes(store, "iron.db"),
-                               .log = file_bytes(store, "iron.db-wal"),
-                               .reserve = atomic_load(&store->reserve_held)};
-    if (fstatvfs(store->directory_fd, &info) == 0) {
-        disk->size = (uint64_t)info.f_blocks * info.f_frsize;
-        disk->free = (uint64_t)info.f_bavail * info.f_frsize;
-    }
-}
-
 void iron__store_count(iron__store *store, iron__store_counts *counts, iron__store_disk *disk) {
     iron__writer *w = store->writer;
     uint64_t began = atomic_load(&w->busy_since_ns), now = iron__clock_ns();
+    struct statvfs info;
 
     *counts = (iron__store_counts){
         .feeds = atomic_load(&store->fed_feeds),
@@ -2368,6 +2296,13 @@ void iron__store_count(iron__store *store, iron__store_counts *counts, iron__sto
     counts->last_commit_ms = w->last_commit_ms;
     counts->queued = w->queued;
     pthread_mutex_unlock(&w->lock);
-    if (disk)
-        measure_disk(store, disk);
+    if (!disk)
+        return;
+    *disk = (iron__store_disk){.database = file_bytes(store, "iron.db"),
+                               .log = file_bytes(store, "iron.db-wal"),
+                               .reserve = atomic_load(&store->reserve_held)};
+    if (fstatvfs(store->directory_fd, &info) == 0) {
+        disk->size = (uint64_t)info.f_blocks * info.f_frsize;
+        disk->free = (uint64_t)info.f_bavail * info.f_frsize;
+    }
 }
