@@ -96,23 +96,6 @@ void iron_ledger_findings_deinit(iron_ledger_findings *findings) {
 
 /* Steps that are missing, conflict, or end in a torn record. */
 
-/* The first step after `last` that rank `f` should have recorded, where it goes on at `next` in
- * another generation: generations without this rank have taken some. */
-static uint64_t first_missing(const iron_ledgers *l, const iron__ledger_file *f, uint64_t last,
-                              uint32_t from, uint32_t to) {
-    uint64_t expected = last + 1;
-
-    for (uint32_t g = from + 1; g < to; g++) {
-        const iron__ledger_generation *between = &l->generations[g];
-        uint64_t end =
-            between->last_step < between->limit ? between->last_step + 1 : between->limit;
-
-        if (between->world <= f->info.rank && between->first_step <= expected && end > expected)
-            expected = end;
-    }
-    return expected;
-}
-
 static iron_status find_missing(check *c, iron_error *err) {
     const iron_ledgers *l = c->ledgers;
     size_t *next; /* of each rank: its last record, + 1 */
@@ -120,14 +103,22 @@ static iron_status find_missing(check *c, iron_error *err) {
 
     for (size_t k = 0; status == IRON_OK && k < l->count; k++) {
         const iron__ledger_entry *e = &l->entries[k];
-        const iron__ledger_entry *before = next[e->file] ? &l->entries[next[e->file] - 1] : NULL;
-        const iron__ledger_file *f = &l->files[e->file];
-        uint64_t expected =
-            before ? first_missing(l, f, before->step, before->generation, e->generation) : e->step;
+        const iron__ledger_entry *before = next[e->file] ? &l->entries[next[e->file] - 1] : e;
+        uint64_t expected = before->step + 1;
+        uint32_t rank = l->files[e->file].info.rank;
 
-        if (before && e->step > expected)
-            status = add(c, IRON_LEDGER_MISSING_STEP, f->info.rank, f->info.rank, expected,
-                         expected, e->step - expected, err);
+        /* the rank goes on in another generation: those between, without it, have taken steps */
+        for (uint32_t g = before->generation + 1; g < e->generation; g++) {
+            const iron__ledger_generation *between = &l->generations[g];
+            uint64_t end =
+                between->last_step < between->limit ? between->last_step + 1 : between->limit;
+
+            if (between->world <= rank && between->first_step <= expected && end > expected)
+                expected = end;
+        }
+        if (before != e && e->step > expected)
+            status = add(c, IRON_LEDGER_MISSING_STEP, rank, rank, expected, expected,
+                         e->step - expected, err);
         next[e->file] = k + 1;
     }
     free(next);
@@ -452,14 +443,6 @@ static iron_status add_hashes(const sample_search *s, sample_table *t, iron_erro
     return IRON_OK;
 }
 
-/* The empty sample, whose repetition means nothing. */
-static inline bool is_empty_sample(const unsigned char *seal) {
-    const iron__seal_words none = {0, 0, 0, 0};
-
-    return iron__ledger_u64(seal) == iron__seal_fold(0, none) &&
-           iron__ledger_u64(seal + 8) == iron__seal_fold(1, none);
-}
-
 /* What a pass does with each sample of a part. */
 typedef iron_status use_sample(sample_search *s, sample_table *t, size_t entry, unit_mark *unit,
                                const unsigned char *seal, uint64_t hash, iron_error *err);
@@ -496,29 +479,27 @@ static iron_status collect_hash(sample_search *s, sample_table *t, size_t entry,
     return t->waiting == TOGETHER ? add_hashes(s, t, err) : IRON_OK;
 }
 
-static void mark_sample(unit_mark *unit, uint64_t first) {
-    uint64_t known = atomic_load(&unit->first_sample);
-
-    while ((known == 0 || first < known) &&
-           !atomic_compare_exchange_weak(&unit->first_sample, &known, first))
-        continue;
-    atomic_fetch_add(&unit->samples, 1);
-}
-
 /* Second pass: where are the samples with these hashes? */
 static iron_status find_place(sample_search *s, sample_table *t, size_t entry, unit_mark *unit,
                               const unsigned char *seal, uint64_t hash, iron_error *err) {
+    const iron__seal_words none = {0, 0, 0, 0};
+    uint64_t hi = iron__ledger_u64(seal), lo = iron__ledger_u64(seal + 8), known;
     seen_twice *found = find_twice(t, hash);
 
     (void)s;
     (void)err;
-    if (!found->hash || is_empty_sample(seal))
+    /* that the empty sample is repeated means nothing */
+    if (!found->hash || (hi == iron__seal_fold(0, none) && lo == iron__seal_fold(1, none)))
         return IRON_OK;
     if (!found->first) {
         found->first = entry + 1;
-        found->other = iron__ledger_u64(seal + 8);
-    } else if (found->other == iron__ledger_u64(seal + 8)) {
-        mark_sample(unit, found->first);
+        found->other = lo;
+    } else if (found->other == lo) {
+        known = atomic_load(&unit->first_sample);
+        while ((known == 0 || found->first < known) &&
+               !atomic_compare_exchange_weak(&unit->first_sample, &known, found->first))
+            continue;
+        atomic_fetch_add(&unit->samples, 1);
     }
     return IRON_OK;
 }
@@ -549,50 +530,32 @@ static iron_status tell_progress(void *context, uint64_t part, iron_error *err) 
     return iron__progress(o->progress, o->context, part + 1, s->parts, err);
 }
 
-/* How many samples take part in the search. */
-static uint64_t count_samples(const check *c) {
-    const iron_ledgers *l = c->ledgers;
-    uint64_t all = 0, count;
-
-    for (const unit_mark *unit = c->units; unit < c->units + c->unit_count; unit++)
-        for (size_t k = unit->entry; !unit->first && k < unit[1].entry; k++) {
-            iron__ledger_samples(l, &l->entries[k], &count);
-            all += count;
-        }
-    return all;
-}
-
-/* Sizes the tables: half of the slots stay free. */
-static void plan_search(sample_search *s, uint64_t samples, uint32_t threads) {
-    uint64_t most = s->check->options->memory / threads / sizeof(uint64_t);
-
-    s->slots = 1024;
-    while (2 * s->slots <= most && s->slots < 2 * samples)
-        s->slots *= 2;
-    s->parts = samples / (s->slots / 2) + 1;
-    if (s->parts > 1) /* threads take parts in turn: as many for each */
-        s->parts = (s->parts + threads - 1) / threads * threads;
-}
-
 static iron_status find_repeated_samples(check *c, iron_error *err) {
     const iron_ledger_check_options *o = c->options;
     uint32_t threads = o->threads ? o->threads : iron__cpu_threads();
-    uint64_t samples = count_samples(c);
-    sample_search s = {.check = c};
+    uint64_t most = o->memory / threads / sizeof(uint64_t), samples = 0, count;
+    sample_search s = {.check = c, .slots = 1024};
     iron__thread_pool *pool = NULL;
     iron_status status;
 
+    for (const unit_mark *unit = c->units; unit < c->units + c->unit_count; unit++)
+        for (size_t k = unit->entry; !unit->first && k < unit[1].entry; k++, samples += count)
+            iron__ledger_samples(c->ledgers, &c->ledgers->entries[k], &count);
     if (samples == 0)
         return IRON_OK;
-    plan_search(&s, samples, threads);
-    s.tables = calloc(threads, sizeof *s.tables);
-    status = s.tables ? iron__thread_pool_create(threads, iron__allocator_default(), &pool, err)
-                      : iron__no_memory(err, "the table of samples");
+    /* half of the slots stay free */
+    while (2 * s.slots <= most && s.slots < 2 * samples)
+        s.slots *= 2;
+    s.parts = samples / (s.slots / 2) + 1;
+    if (s.parts > 1) /* threads take parts in turn: as many for each */
+        s.parts = (s.parts + threads - 1) / threads * threads;
+    IRON_TRY(IRON_NEW(&s.tables, threads, "the table of samples", err));
+    status = iron__thread_pool_create(threads, iron__allocator_default(), &pool, err);
     if (status == IRON_OK)
         status = iron__thread_pool_run_ordered(
             pool, &(iron__ordered_run){s.parts, search_part, tell_progress, &s}, err);
     iron__thread_pool_destroy(pool);
-    for (uint32_t k = 0; s.tables && k < threads; k++) {
+    for (uint32_t k = 0; k < threads; k++) {
         free(s.tables[k].seen);
         free(s.tables[k].twice);
     }

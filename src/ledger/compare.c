@@ -51,11 +51,6 @@ static uint32_t only_world(const iron_ledgers *l) {
     return world;
 }
 
-static bool are_same_seals(const iron__ledger_step *x, const iron__ledger_step *y) {
-    return x->tokens == y->tokens && x->seal[0] == y->seal[0] && x->seal[1] == y->seal[1] &&
-           iron__ledger_bags_equal(&x->bag, &y->bag);
-}
-
 /* How two steps of equal worlds differ. */
 typedef struct step_difference {
     bool is_different, has_other_bags; /* of some rank */
@@ -76,7 +71,8 @@ static void compare_units(const iron_ledgers *a, size_t at, size_t a_end, const 
         iron__ledger_step s = iron__ledger_read(a, &a->entries[at + k]),
                           t = iron__ledger_read(b, &b->entries[bt + k]);
 
-        if (!are_same_seals(&s, &t))
+        if (s.tokens != t.tokens || s.seal[0] != t.seal[0] || s.seal[1] != t.seal[1] ||
+            !iron__ledger_bags_equal(&s.bag, &t.bag))
             break;
     }
     if (has_same_micros ? k == a_end - at : is_same_bag)

@@ -144,22 +144,6 @@ static iron_status add_step(iron_ledgers *l, iron__ledger_file *f, size_t offset
     return IRON_OK;
 }
 
-/* A frame that is not whole: the torn end of the file, or damage if a whole frame follows. */
-static iron_status judge_rest(iron__ledger_file *f, size_t at, iron_error *err) {
-    size_t left = (size_t)f->info.bytes - at;
-    uint32_t bytes = left >= 8 ? iron__ledger_u32(f->map + at + 4) : UINT32_MAX;
-
-    f->info.torn = left;
-    f->info.is_closed = false;
-    IRON_FAIL_IF(bytes <= LEDGER_FRAME_MAX && left - LEDGER_FRAME_BYTES > bytes &&
-                     iron__ledger_frame(f->map + at + LEDGER_FRAME_BYTES + bytes,
-                                        left - LEDGER_FRAME_BYTES - bytes) > 0,
-                 err, IRON_E_FORMAT,
-                 "%.120s is damaged at byte %zu, after record %" PRIu64 "; restore it from a copy",
-                 f->info.path, at, f->info.records);
-    return IRON_OK;
-}
-
 static iron_status read_frames(iron_ledgers *l, iron__ledger_file *f, iron_error *err) {
     size_t at = f->is_borrowed ? 0 : LEDGER_HEADER_BYTES, bytes;
 
@@ -171,10 +155,22 @@ static iron_status read_frames(iron_ledgers *l, iron__ledger_file *f, iron_error
                  f->info.path);
     for (; at < f->info.bytes; at += bytes) {
         const unsigned char *frame = f->map + at, *payload = frame + LEDGER_FRAME_BYTES;
+        size_t left = (size_t)f->info.bytes - at;
+        uint32_t claimed;
 
-        bytes = iron__ledger_frame(frame, (size_t)f->info.bytes - at);
-        if (bytes == 0)
-            return judge_rest(f, at, err);
+        bytes = iron__ledger_frame(frame, left);
+        if (bytes == 0) { /* the torn end of the file, or damage if a whole frame follows */
+            claimed = left >= 8 ? iron__ledger_u32(frame + 4) : UINT32_MAX;
+            f->info.torn = left;
+            f->info.is_closed = false;
+            IRON_FAIL_IF(
+                claimed <= LEDGER_FRAME_MAX && left - LEDGER_FRAME_BYTES > claimed &&
+                    iron__ledger_frame(payload + claimed, left - LEDGER_FRAME_BYTES - claimed) > 0,
+                err, IRON_E_FORMAT,
+                "%.120s is damaged at byte %zu, after record %" PRIu64 "; restore it from a copy",
+                f->info.path, at, f->info.records);
+            break;
+        }
         f->info.is_closed = iron__ledger_u32(frame) == LEDGER_END;
         if (iron__ledger_u32(frame) == LEDGER_STEP)
             IRON_TRY(add_step(l, f, at + LEDGER_FRAME_BYTES, err));
@@ -371,14 +367,6 @@ static int compare_entries(const void *a, const void *b) {
     return 0;
 }
 
-static void sort_entries(iron__ledger_entry *e, size_t count) {
-    for (size_t k = 1; k < count; k++)
-        if (compare_entries(&e[k - 1], &e[k]) > 0) {
-            qsort(e, count, sizeof *e, compare_entries);
-            return;
-        }
-}
-
 static bool counts(const iron_ledgers *l, size_t k) {
     const iron__ledger_entry *e = &l->entries[k];
     bool is_last =
@@ -416,19 +404,19 @@ static iron_status divide(iron_ledgers *l, iron_error *err) {
     return IRON_OK;
 }
 
-static void count_steps(iron_ledgers *l) {
+static iron_status prepare(iron_ledgers *l, iron_error *err) {
+    IRON_TRY(read_files(l, err));
+    IRON_TRY(find_generations(l, err));
+    for (size_t k = 1; k < l->count; k++)
+        if (compare_entries(&l->entries[k - 1], &l->entries[k]) > 0) {
+            qsort(l->entries, l->count, sizeof *l->entries, compare_entries);
+            break;
+        }
+    IRON_TRY(divide(l, err));
     for (size_t k = 0; k < l->count; k = iron__ledger_step_end(l->entries, k, l->count))
         l->steps++;
     for (size_t k = 0; k < l->file_count; k++)
         l->ranks += l->files[k].info.records > l->files[k].info.superseded;
-}
-
-static iron_status prepare(iron_ledgers *l, iron_error *err) {
-    IRON_TRY(read_files(l, err));
-    IRON_TRY(find_generations(l, err));
-    sort_entries(l->entries, l->count);
-    IRON_TRY(divide(l, err));
-    count_steps(l);
     return IRON_OK;
 }
 
@@ -494,21 +482,10 @@ void iron_ledgers_close(iron_ledgers *l) {
 
 /* What a caller sees. */
 
-/* Ranks of the largest world that has records, without a ledger. */
-static void count_missing_ranks(const iron_ledgers *l, iron_ledgers_summary *s) {
-    uint32_t world = 0, next = 0;
-
-    for (size_t k = 0; k < l->generation_count; k++)
-        if (l->generations[k].world > world)
-            world = l->generations[k].world;
-    for (size_t k = 0; k < l->file_count && next == l->files[k].info.rank; k++)
-        next++;
-    s->missing_ranks = world > l->file_count ? world - (uint32_t)l->file_count : 0;
-    s->first_missing_rank = next;
-}
-
 iron_status iron_ledgers_summarize(const iron_ledgers *l, iron_ledgers_summary *s,
                                    iron_error *err) {
+    uint32_t world = 0, next = 0;
+
     IRON_TRY(iron__struct_check(s, sizeof *s, "iron_ledgers_summary", err));
     *s = (iron_ledgers_summary){
         .struct_size = sizeof *s,
@@ -519,7 +496,14 @@ iron_status iron_ledgers_summarize(const iron_ledgers *l, iron_ledgers_summary *
         .records = l->count + l->history_count,
         .superseded = l->history_count,
     };
-    count_missing_ranks(l, s);
+    /* ranks of the largest world, without a ledger */
+    for (size_t k = 0; k < l->generation_count; k++)
+        if (l->generations[k].world > world)
+            world = l->generations[k].world;
+    while (next < l->file_count && next == l->files[next].info.rank)
+        next++;
+    s->missing_ranks = world > l->file_count ? world - (uint32_t)l->file_count : 0;
+    s->first_missing_rank = next;
     if (l->count > 0) {
         s->first_step = l->entries[0].step;
         s->last_step = l->entries[l->count - 1].step;

@@ -261,19 +261,9 @@ static slot *find_slot(const lookup *l, slot *table, uint64_t hash, uint64_t oth
     return &table[at];
 }
 
-static iron_status add_copy(lookup *l, uint64_t first, uint64_t copy, iron_error *err) {
-    bool has_room;
-
-    pthread_mutex_lock(&l->mutex);
-    has_room = IRON_ARRAY_GROW(&l->copies, l->copy_count, &l->copy_capacity);
-    if (has_room)
-        l->copies[l->copy_count++] = (copy_of){first, copy};
-    pthread_mutex_unlock(&l->mutex);
-    return has_room ? IRON_OK : iron__no_memory(err, "repeated samples of the dataset");
-}
-
 static iron_status fill_table(lookup *l, slot *table, uint64_t part, iron_error *err) {
     size_t left = l->slots - l->slots / 8;
+    bool has_room;
 
     memset(table, 0, l->slots * sizeof *table);
     for (uint64_t k = 0; k < l->samples; k++) {
@@ -284,7 +274,13 @@ static iron_status fill_table(lookup *l, slot *table, uint64_t part, iron_error 
             continue;
         s = find_slot(l, table, hash, l->seals[2 * k + 1]);
         if (s->sample) {
-            IRON_TRY(add_copy(l, s->sample - 1, k, err));
+            pthread_mutex_lock(&l->mutex);
+            has_room = IRON_ARRAY_GROW(&l->copies, l->copy_count, &l->copy_capacity);
+            if (has_room)
+                l->copies[l->copy_count++] = (copy_of){s->sample - 1, k};
+            pthread_mutex_unlock(&l->mutex);
+            if (!has_room)
+                return iron__no_memory(err, "repeated samples of the dataset");
             continue;
         }
         IRON_FAIL_IF(left-- == 0, err, IRON_E_NOMEM,
@@ -371,19 +367,6 @@ static void distribute(lookup *l) {
     }
 }
 
-/* Finds the number of each record's first sample. */
-static iron_status number_samples(lookup *job, uint64_t *samples, iron_error *err) {
-    const iron_ledgers *l = job->ledgers;
-    uint64_t count;
-
-    IRON_TRY(IRON_NEW(&job->firsts, l->count, "the records of a run", err));
-    for (size_t k = 0; k < l->count; k++, *samples += count) {
-        job->firsts[k] = *samples;
-        iron__ledger_samples(l, &l->entries[k], &count);
-    }
-    return IRON_OK;
-}
-
 static void summarize(iron_ledger_trace *t, const iron_ledgers *l, const uint64_t *firsts) {
     iron_ledger_trace_summary *s = &t->summary;
     const uint64_t *places = t->places.map;
@@ -403,8 +386,15 @@ static void summarize(iron_ledger_trace *t, const iron_ledgers *l, const uint64_
 }
 
 static iron_status trace(iron_ledger_trace *t, lookup *job, dataset *d, iron_error *err) {
+    const iron_ledgers *l = job->ledgers;
+    uint64_t count;
+
     IRON_TRY(scratch_open(&t->seals, err));
-    IRON_TRY(number_samples(job, &t->summary.samples, err));
+    IRON_TRY(IRON_NEW(&job->firsts, l->count, "the records of a run", err));
+    for (size_t k = 0; k < l->count; k++, t->summary.samples += count) {
+        job->firsts[k] = t->summary.samples;
+        iron__ledger_samples(l, &l->entries[k], &count);
+    }
     IRON_TRY(read_dataset(d, job->options, err));
     t->summary.dataset_samples = d->samples;
     t->summary.dataset_tokens = d->position;
@@ -418,7 +408,7 @@ static iron_status trace(iron_ledger_trace *t, lookup *job, dataset *d, iron_err
     IRON_TRY(look_up(job, err));
     distribute(job);
     t->summary.copies = job->copy_count;
-    summarize(t, job->ledgers, job->firsts);
+    summarize(t, l, job->firsts);
     return IRON_OK;
 }
 

@@ -120,40 +120,35 @@ static void recovery_free(recovery *r) {
     free(r->waiting);
 }
 
-static bool is_same_config(const iron_config *a, const iron_config *b) {
-    return a->nodes == b->nodes && a->vocab == b->vocab && a->batch == b->batch &&
-           a->positions == b->positions && a->with_seal && a->lattice_count == b->lattice_count &&
-           memcmp(a->lattice, b->lattice, a->lattice_count * sizeof a->lattice[0]) == 0;
-}
-
-static bool is_same_checkpoint(const iron__checkpoint *a, const iron__checkpoint *b) {
-    return iron__contributions_equal(&a->closed, &b->closed) && a->batches == b->batches &&
-           memcmp(&a->seal, &b->seal, sizeof a->seal) == 0;
-}
-
 /* Does the parsed state match the snapshot's row and the feed's? Then it is the engine's. */
 static iron_status use_snapshot(recovery *r, const iron__snapshot_row *snapshot,
                                 const iron__engine_summary *want, iron_engine *parsed,
                                 iron_error *err) {
+    const iron_config *a = iron_engine_config(parsed), *b = iron_engine_config(r->engine);
     iron_report report = {.struct_size = sizeof report};
-    iron__checkpoint checkpoint;
+    iron__checkpoint found;
 
-    IRON_FAIL_IF(!is_same_config(iron_engine_config(parsed), iron_engine_config(r->engine)), err,
-                 IRON_E_FORMAT,
-                 "engine %s: the snapshot after feed %" PRIu64
-                 " is of another configuration" RESTORE,
-                 r->plan->name, snapshot->number);
+    IRON_FAIL_IF(
+        a->nodes != b->nodes || a->vocab != b->vocab || a->batch != b->batch ||
+            a->positions != b->positions || !a->with_seal || a->lattice_count != b->lattice_count ||
+            memcmp(a->lattice, b->lattice, a->lattice_count * sizeof a->lattice[0]) != 0,
+        err, IRON_E_FORMAT,
+        "engine %s: the snapshot after feed %" PRIu64 " is of another configuration" RESTORE,
+        r->plan->name, snapshot->number);
     IRON_TRY(iron_engine_report(parsed, &report, err));
-    IRON_TRY(iron__engine_checkpoint(parsed, &checkpoint, err));
+    IRON_TRY(iron__engine_checkpoint(parsed, &found, err));
     IRON_FAIL_IF(report.state != snapshot->state || report.state != want->state, err, IRON_E_FORMAT,
                  "engine %s: the snapshot after feed %" PRIu64 " has state %016" PRIx64
                  " and should have %016" PRIx64 RESTORE,
                  r->plan->name, snapshot->number, report.state, want->state);
-    IRON_FAIL_IF(!is_same_checkpoint(&checkpoint, &want->checkpoint), err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!iron__contributions_equal(&found.closed, &want->checkpoint.closed) ||
+                     found.batches != want->checkpoint.batches ||
+                     memcmp(&found.seal, &want->checkpoint.seal, sizeof found.seal) != 0,
+                 err, IRON_E_FORMAT,
                  "engine %s: the snapshot after feed %" PRIu64
                  " has other totals than the feed" RESTORE,
                  r->plan->name, snapshot->number);
-    return iron__engine_restore(r->engine, &checkpoint, iron_engine_xor_accumulators(parsed),
+    return iron__engine_restore(r->engine, &found, iron_engine_xor_accumulators(parsed),
                                 iron_engine_potentials(parsed), err);
 }
 
@@ -418,27 +413,23 @@ static iron_status recover(iron__store *store, recovery *r, const iron__engine_r
     return IRON_OK;
 }
 
-/* An engine of the plan in the recovered state. NULL, if that fails: feeds will try again. */
-static iron_engine *place_engine(const recovery *r) {
-    iron_engine *engine = NULL;
-
-    if (iron__store_plan_engine(r->plan, IRON_PLAN_SMALL, &engine, NULL) == IRON_OK &&
-        iron__engine_restore(engine, &r->at.checkpoint, iron_engine_xor_accumulators(r->engine),
-                             iron_engine_potentials(r->engine), NULL) == IRON_OK)
-        return engine;
-    iron_engine_destroy(engine);
-    return NULL;
-}
-
 static iron_status load_engine(iron__store *store, const iron__engine_row *row, iron_error *err) {
     iron__store_engine *entry;
+    iron_engine *engine = NULL;
     recovery r;
     iron_status status = recover(store, &r, row, err);
 
     iron__database_reset(store->db);
-    if (status == IRON_OK)
-        status =
-            iron__store_engine_create(store, row, &r.at, r.engine, place_engine(&r), &entry, err);
+    if (status == IRON_OK) {
+        /* an engine for small bodies, in the recovered state; if that fails, feeds try again */
+        if (iron__store_plan_engine(&row->plan, IRON_PLAN_SMALL, &engine, NULL) == IRON_OK &&
+            iron__engine_restore(engine, &r.at.checkpoint, iron_engine_xor_accumulators(r.engine),
+                                 iron_engine_potentials(r.engine), NULL) != IRON_OK) {
+            iron_engine_destroy(engine);
+            engine = NULL;
+        }
+        status = iron__store_engine_create(store, row, &r.at, r.engine, engine, &entry, err);
+    }
     if (status == IRON_OK) {
         (void)iron__store_engine_open_device(entry, false, NULL);
         entry->snapshot_feeds = r.snapshot_feeds;
@@ -480,44 +471,38 @@ iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iro
  * If the first feeds were removed, states are compared from a snapshot on; before it, the rows
  * with each other. */
 
-static iron_status verify_feed(iron__store *store, uint64_t engine, recovery *r,
-                               const iron__feed_row *feed, iron_error *err) {
-    iron__snapshot_row snapshot;
-    bool found;
-
-    if (r->at.feeds == 0 && feed->number > 1) {
-        r->at = before_feed(feed);
-        r->is_without_nodes = true;
-    }
-    IRON_TRY(recover_feed(store, r, feed, err));
-    if (!r->is_without_nodes)
-        return recovery_end(r, err);
-    IRON_TRY(replay_waiting(r, err));
-    IRON_TRY(read_snapshot(store->db, engine, feed->number, &snapshot, &found, err));
-    if (found)
-        IRON_TRY(recovery_snapshot(r, &snapshot, feed, err));
-    r->is_without_nodes = !found;
-    return IRON_OK;
-}
-
 static iron_status verify_engine(iron__store *store, const iron__engine_row *row, recovery *r,
                                  iron_server_verified *seen, iron_error *err) {
+    iron__snapshot_row snapshot;
+    bool found = true, has_snapshot;
+    iron__feed_row feed;
     recovery newest;
     iron_status status;
-    iron__feed_row feed;
     sqlite3_stmt *s;
-    bool found = true;
 
     IRON_TRY(recovery_begin(r, &row->plan, err));
     assert(r->engine);
     s = iron__sql_ready(store->db, IRON_SQL_FEEDS_AFTER, IRON_WORDS(row->id, 0), err);
-    while (found) {
+    for (;;) {
         const uint64_t before = r->at.feeds;
 
         IRON_TRY(iron__feed_row_step(store->db, s, &feed, &found, err));
         if (!found)
             break;
-        IRON_TRY(verify_feed(store, row->id, r, &feed, err));
+        if (r->at.feeds == 0 && feed.number > 1) {
+            r->at = before_feed(&feed);
+            r->is_without_nodes = true;
+        }
+        IRON_TRY(recover_feed(store, r, &feed, err));
+        if (r->is_without_nodes) {
+            IRON_TRY(replay_waiting(r, err));
+            IRON_TRY(read_snapshot(store->db, row->id, feed.number, &snapshot, &has_snapshot, err));
+            if (has_snapshot)
+                IRON_TRY(recovery_snapshot(r, &snapshot, &feed, err));
+            r->is_without_nodes = !has_snapshot;
+        } else {
+            IRON_TRY(recovery_end(r, err));
+        }
         seen->removed += feed.number - before - 1;
         seen->feeds++;
         seen->batches += feed.batches;
@@ -575,50 +560,22 @@ static iron_status history_feed(const history *h, uint64_t number, iron__feed_ro
     return IRON_OK;
 }
 
-/* The first feed that is kept. Its statement is not reset: the writer may remove feeds meanwhile,
- * but they are there for this connection as long as it is reading. */
-static iron_status find_first(history *h, uint64_t *number, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(h->db, IRON_SQL_FEED_FIRST, IRON_WORDS(h->entry->id), err);
-    iron__feed_row row;
-    bool found;
-
-    IRON_TRY(iron__sql_step(h->db, s, &found, "read the first feed", err));
-    *number = found ? iron__column_word(s, 0) : 1;
-    IRON_TRY(history_feed(h, *number, &row, err));
-    h->first = row.first_batch;
-    if (h->next < h->first)
-        h->next = h->first;
-    return IRON_OK;
-}
-
-static iron_status add_feed(history *h, const iron__feed_row *row, iron_error *err) {
-    const uint64_t batch = h->entry->plan.batch;
-    uint64_t index = h->next - row->first_batch, count;
-    const unsigned char *bytes;
-
-    while (index < row->batches && wants_more(h)) {
-        IRON_TRY(read_batches(h->db, row, index, &bytes, &count, err));
-        for (; count > 0 && wants_more(h); count--, index++, bytes += IRON_BATCH_BYTES) {
-            uint64_t tokens = batch_tokens(row, batch, index);
-            iron__contribution c = iron__batch_decode(bytes, tokens);
-
-            h->rows[h->count++] = (iron__batch_row){.batch = h->next++,
-                                                    .position = row->position + index * batch,
-                                                    .tokens = tokens,
-                                                    .sum = c.sum,
-                                                    .xors = c.xors};
-        }
-    }
-    return IRON_OK;
-}
-
 static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
+    const uint64_t batch = h->entry->plan.batch;
+    sqlite3_stmt *s = iron__sql_ready(h->db, IRON_SQL_FEED_FIRST, IRON_WORDS(h->entry->id), err);
     uint64_t number, high = feeds;
     iron__engine_summary before;
     iron__feed_row row;
-    bool is_first = true;
+    bool found;
 
-    IRON_TRY(find_first(h, &number, err));
+    /* The first feed that is kept. Its statement is not reset: the writer may remove feeds
+     * meanwhile, but they are there for this connection as long as it is reading. */
+    IRON_TRY(iron__sql_step(h->db, s, &found, "read the first feed", err));
+    number = found ? iron__column_word(s, 0) : 1;
+    IRON_TRY(history_feed(h, number, &row, err));
+    h->first = row.first_batch;
+    if (h->next < h->first)
+        h->next = h->first;
     while (wants_more(h) && number < high) { /* the last feed that begins at or before the batch */
         uint64_t middle = number + (high - number + 1) / 2;
 
@@ -628,7 +585,10 @@ static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
         else
             high = middle - 1;
     }
-    for (; wants_more(h); number++) {
+    for (bool is_first = true; wants_more(h); number++, is_first = false) {
+        uint64_t index, count;
+        const unsigned char *bytes;
+
         IRON_TRY(history_feed(h, number, &row, err));
         if (is_first) /* what was before it is not read: only its own numbers are compared */
             before = before_feed(&row);
@@ -638,9 +598,20 @@ static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
                      err, IRON_E_FORMAT,
                      "engine %s: batch %" PRIu64 " is not in feed %" PRIu64 RESTORE,
                      h->entry->plan.name, h->next, row.number);
-        IRON_TRY(add_feed(h, &row, err));
+        for (index = h->next - row.first_batch; index < row.batches && wants_more(h);) {
+            IRON_TRY(read_batches(h->db, &row, index, &bytes, &count, err));
+            for (; count > 0 && wants_more(h); count--, index++, bytes += IRON_BATCH_BYTES) {
+                uint64_t tokens = batch_tokens(&row, batch, index);
+                iron__contribution c = iron__batch_decode(bytes, tokens);
+
+                h->rows[h->count++] = (iron__batch_row){.batch = h->next++,
+                                                        .position = row.position + index * batch,
+                                                        .tokens = tokens,
+                                                        .sum = c.sum,
+                                                        .xors = c.xors};
+            }
+        }
         before = row.after;
-        is_first = false;
     }
     return IRON_OK;
 }

@@ -110,15 +110,6 @@ typedef struct addition {
     iron_error refused; /* a limit: nothing was added */
 } addition;
 
-static iron_status make_tables(iron__database *db, iron_error *err) {
-    static const iron__sql make[] = {IRON_SQL_MAKE_RUNS, IRON_SQL_MAKE_RANKS, IRON_SQL_MAKE_RECORDS,
-                                     IRON_SQL_MAKE_RECORDS_INDEX};
-
-    for (size_t k = 0; k < sizeof make / sizeof make[0]; k++)
-        IRON_TRY(iron__sql_run(db, make[k], IRON_NO_WORDS, "make the tables of runs", err));
-    return IRON_OK;
-}
-
 /* A new run has no ranks; its row is completed with the first one. */
 static iron_status insert_run(iron__database *db, addition *a, iron_error *err) {
     uint64_t runs = 0, now = iron__now_ms();
@@ -142,28 +133,6 @@ static iron_status insert_run(iron__database *db, addition *a, iron_error *err) 
     return IRON_OK;
 }
 
-static iron_status insert_record(iron__database *db, const addition *a, const iron__run_record *r,
-                                 uint64_t time, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_RECORD_INSERT,
-                                      IRON_WORDS(a->run.id, a->rank, time, r->hi, r->lo), err);
-
-    sqlite3_bind_blob(s, 6, r->bytes, (int)r->count, SQLITE_STATIC);
-    return iron__sql_finish(db, s, "write a record", err);
-}
-
-static void take_newest(iron__run_rank *rank, const iron__run_record *r, uint64_t time) {
-    if (rank->records > 0 && time < rank->last_time)
-        return;
-    rank->last_time = time;
-    rank->last_kind = r->kind;
-    rank->last_hi = r->hi;
-    rank->last_lo = r->lo;
-    if (r->step != UINT64_MAX)
-        rank->last_step = r->step;
-    if (r->world)
-        rank->world = r->world;
-}
-
 /* Adds the records that the rank does not have. */
 static iron_status insert_records(iron__database *db, addition *a, iron__run_rank *rank,
                                   iron_error *err) {
@@ -172,6 +141,7 @@ static iron_status insert_records(iron__database *db, addition *a, iron__run_ran
     for (size_t k = 0; k < a->count; k++) {
         const iron__run_record *r = &a->records[k];
         uint64_t known = 0;
+        sqlite3_stmt *s;
         bool found;
 
         IRON_TRY(iron__sql_number(db, IRON_SQL_RECORD_TIME,
@@ -180,9 +150,18 @@ static iron_status insert_records(iron__database *db, addition *a, iron__run_ran
         time = found ? known : r->time > time ? r->time : time + 1;
         if (found)
             continue;
-        IRON_TRY(insert_record(db, a, r, time, err));
-        take_newest(rank, r, time);
-        rank->records++;
+        s = iron__sql_ready(db, IRON_SQL_RECORD_INSERT,
+                            IRON_WORDS(a->run.id, a->rank, time, r->hi, r->lo), err);
+        sqlite3_bind_blob(s, 6, r->bytes, (int)r->count, SQLITE_STATIC);
+        IRON_TRY(iron__sql_finish(db, s, "write a record", err));
+        if (rank->records++ == 0 || time >= rank->last_time) { /* the newest one */
+            rank->last_time = time;
+            rank->last_kind = r->kind;
+            rank->last_hi = r->hi;
+            rank->last_lo = r->lo;
+            rank->last_step = r->step != UINT64_MAX ? r->step : rank->last_step;
+            rank->world = r->world ? r->world : rank->world;
+        }
         rank->steps += r->step != UINT64_MAX;
         rank->bytes += r->count;
         rank->records_check ^= record_check(a->run.id, a->rank, time, r->hi, r->lo);
@@ -207,35 +186,19 @@ static iron_status write_totals(iron__database *db, const addition *a, const iro
         "write a run", err);
 }
 
-/* New bytes are counted before anything is written: a refused call leaves no rows. */
-static iron_status count_new(iron__database *db, const addition *a, uint64_t *bytes,
-                             iron_error *err) {
-    uint64_t time;
-    bool found;
-
-    *bytes = 0;
-    for (size_t k = 0; k < a->count; k++) {
-        const iron__run_record *r = &a->records[k];
-
-        IRON_TRY(iron__sql_number(db, IRON_SQL_RECORD_TIME,
-                                  IRON_WORDS(a->run.id, a->rank, r->hi, r->lo), &found, &time,
-                                  "look for a record", err));
-        *bytes += found ? 0 : r->count;
-    }
-    return IRON_OK;
-}
-
 static iron_status write_addition(iron__database *db, void *context, iron_error *err) {
+    static const iron__sql make[4] = {IRON_SQL_MAKE_RUNS, IRON_SQL_MAKE_RANKS,
+                                      IRON_SQL_MAKE_RECORDS, IRON_SQL_MAKE_RECORDS_INDEX};
     addition *a = context;
     const uint64_t max = a->store->options.run_bytes_max;
     iron__run_rank rank = {0};
-    uint64_t bytes;
-    bool has_run, has_rank;
+    uint64_t bytes = 0, time;
+    bool has_run, has_rank, found;
 
     a->added = 0;
     a->refused = (iron_error){0};
-    if (!atomic_load(&a->store->has_runs))
-        IRON_TRY(make_tables(db, err));
+    for (size_t k = 0; k < 4 && !atomic_load(&a->store->has_runs); k++)
+        IRON_TRY(iron__sql_run(db, make[k], IRON_NO_WORDS, "make the tables of runs", err));
     IRON_TRY(find_run(db, a->name, &a->run, &has_run, err));
     if (!has_run)
         IRON_TRY(insert_run(db, a, err));
@@ -246,7 +209,15 @@ static iron_status write_addition(iron__database *db, void *context, iron_error 
     has_rank = has_rank && rank.rank == a->rank;
     if (!has_rank)
         rank = (iron__run_rank){.rank = a->rank};
-    IRON_TRY(count_new(db, a, &bytes, err));
+    /* new bytes are counted before anything is written: a refused call leaves no rows */
+    for (size_t k = 0; k < a->count; k++) {
+        const iron__run_record *r = &a->records[k];
+
+        IRON_TRY(iron__sql_number(db, IRON_SQL_RECORD_TIME,
+                                  IRON_WORDS(a->run.id, a->rank, r->hi, r->lo), &found, &time,
+                                  "look for a record", err));
+        bytes += found ? 0 : r->count;
+    }
     if (a->run.bytes + bytes > max)
         iron__fail(&a->refused, IRON_E_NOMEM, 0,
                    "run %s has %" PRIu64 " bytes of records, and %" PRIu64
@@ -366,18 +337,22 @@ iron_status iron__store_run_ranks(iron__store *store, uint64_t run, iron__run_ra
     return status;
 }
 
-static iron_status read_portion(iron__database *db, uint64_t run, iron__run_cursor *at,
-                                bool (*take)(void *context, uint64_t rank,
-                                             const unsigned char *bytes, size_t count),
-                                void *context, bool *is_over, iron_error *err) {
-    sqlite3_stmt *s =
-        iron__sql_ready(db, IRON_SQL_RECORDS_AFTER,
-                        IRON_WORDS(run, (uint64_t)at->rank, at->time, at->hi, at->lo), err);
+iron_status iron__store_run_records(iron__store *store, uint64_t run, iron__run_cursor *at,
+                                    bool (*take)(void *context, uint64_t rank,
+                                                 const unsigned char *bytes, size_t count),
+                                    void *context, bool *is_over, iron_error *err) {
     size_t records = 0, bytes = 0;
-    bool found = true;
+    iron_status status = IRON_OK;
+    sqlite3_stmt *s;
+    bool found;
 
+    pthread_mutex_lock(&store->read_lock);
+    s = iron__sql_ready(store->reader, IRON_SQL_RECORDS_AFTER,
+                        IRON_WORDS(run, (uint64_t)at->rank, at->time, at->hi, at->lo), err);
     while (records < PORTION_RECORDS && bytes < PORTION_BYTES) {
-        IRON_TRY(iron__sql_step(db, s, &found, "read the records of a run", err));
+        status = iron__sql_step(store->reader, s, &found, "read the records of a run", err);
+        if (status != IRON_OK)
+            break;
         *is_over = !found || !take(context, iron__column_word(s, 0), sqlite3_column_blob(s, 4),
                                    (size_t)sqlite3_column_bytes(s, 4));
         if (*is_over)
@@ -388,17 +363,6 @@ static iron_status read_portion(iron__database *db, uint64_t run, iron__run_curs
         records++;
     }
     sqlite3_reset(s);
-    return IRON_OK;
-}
-
-iron_status iron__store_run_records(iron__store *store, uint64_t run, iron__run_cursor *at,
-                                    bool (*take)(void *context, uint64_t rank,
-                                                 const unsigned char *bytes, size_t count),
-                                    void *context, bool *is_over, iron_error *err) {
-    iron_status status;
-
-    pthread_mutex_lock(&store->read_lock);
-    status = read_portion(store->reader, run, at, take, context, is_over, err);
     pthread_mutex_unlock(&store->read_lock);
     return status;
 }

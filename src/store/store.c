@@ -239,27 +239,21 @@ static bool is_damage(int code) {
     return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
 }
 
-/* The errno of the write that has failed, to the log, or to the file while the log is copied. By
- * now sqlite3_system_errno has that of a later call. */
-static int write_errno(iron__database *db) {
-    sqlite3_file *file = NULL;
-    int number = 0;
-
-    sqlite3_file_control(db->handle, "main",
-                         db->is_flushing ? SQLITE_FCNTL_FILE_POINTER : SQLITE_FCNTL_JOURNAL_POINTER,
-                         &file);
-    if (file && file->pMethods)
-        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
-    return number;
-}
-
 /* A write that failed for lack of space. A failed sync is not one, whatever the reason: the kernel
  * may have dropped the data. SQLite knows ENOSPC, and reports EDQUOT like any other error. */
 static bool is_no_space(iron__database *db, int code) {
     int number = sqlite3_system_errno(db->handle);
+    sqlite3_file *file = NULL;
 
-    if (code == SQLITE_IOERR_WRITE)
-        number = write_errno(db);
+    if (code == SQLITE_IOERR_WRITE) { /* to the log, or to the file while the log is copied; by now
+                                         sqlite3_system_errno has the errno of a later call */
+        number = 0;
+        sqlite3_file_control(
+            db->handle, "main",
+            db->is_flushing ? SQLITE_FCNTL_FILE_POINTER : SQLITE_FCNTL_JOURNAL_POINTER, &file);
+        if (file && file->pMethods)
+            file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
+    }
     return code == SQLITE_FULL || ((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE ||
                                     (code & 0xff) == SQLITE_CANTOPEN) &&
                                    (number == ENOSPC || number == EDQUOT));
@@ -355,30 +349,26 @@ static const char schema[] =
     " state INTEGER NOT NULL, bytes BLOB NOT NULL, check_word INTEGER NOT NULL,"
     " PRIMARY KEY (engine, number)) STRICT, WITHOUT ROWID;";
 
-static iron_status write_schema(iron__database *db, iron_error *err) {
-    const iron__store_ledger ledger = {.next_engine = 1};
-    char marks[300];
-
-    snprintf(marks, sizeof marks,
-             "PRAGMA application_id = %d; PRAGMA user_version = %u;"
-             "INSERT INTO ledger VALUES (1, 0, 0, 1, %lld); COMMIT",
-             IRON_DATABASE_ID, IRON_STORE_FORMAT, (long long)iron__ledger_check(&ledger));
-    IRON_TRY(execute(db, schema, "make the tables", err));
-    return execute(db, marks, "make the tables", err);
-}
-
 /* Readable by the owner alone; SQLite gives the log the same mode. */
 static iron_status make_file(char *path, iron_error *err) {
+    const iron__store_ledger ledger = {.next_engine = 1};
     iron__database db = {.path = path};
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     iron_status status;
+    char marks[300];
 
     if (fd < 0)
         return iron__fail_path(err, "make", path, errno);
     close(fd);
+    snprintf(marks, sizeof marks,
+             "PRAGMA application_id = %d; PRAGMA user_version = %u;"
+             "INSERT INTO ledger VALUES (1, 0, 0, 1, %lld); COMMIT",
+             IRON_DATABASE_ID, IRON_STORE_FORMAT, (long long)iron__ledger_check(&ledger));
     status = open_handle(&db, "make the database", err);
     if (status == IRON_OK)
-        status = write_schema(&db, err);
+        status = execute(&db, schema, "make the tables", err);
+    if (status == IRON_OK)
+        status = execute(&db, marks, "make the tables", err);
     sqlite3_close(db.handle);
     return status;
 }
@@ -512,48 +502,43 @@ static bool has_later_commit(log_reader *log) {
     }
 }
 
-static iron_status read_frames(log_reader *log, const char *path, iron_error *err) {
-    uint64_t number = 1;
-
-    for (; next_frame(log); number++)
-        if (!has_its_sums(log) || memcmp(log->frame + 8, log->salts, sizeof log->salts) != 0) {
-            IRON_FAIL_IF(has_later_commit(log), err, IRON_E_FORMAT,
-                         "%.120s is damaged: frame %" PRIu64
-                         " is not as it was written, and later ones follow; restore a backup",
-                         path, number);
-            break;
-        }
-    return IRON_OK;
-}
-
-/* The header is one small write, synced before any frame: it is complete, or absent. */
-static iron_status check_without_header(log_reader *log, const char *path, iron_error *err) {
-    unsigned char byte = 0;
-    bool is_written = false;
-
-    rewind(log->file);
-    while (!is_written && fread(&byte, 1, 1, log->file) == 1)
-        is_written = byte != 0;
-    IRON_FAIL_IF(is_written, err, IRON_E_FORMAT,
-                 "%.120s is damaged: its header is not as it was written; restore a backup", path);
-    return IRON_OK;
-}
-
 /* IRON_OK: the log is missing, empty, complete, or torn at its end. IRON_E_FORMAT: damaged. */
 static iron_status check_log(const char *path, iron_error *err) {
     log_reader log = {.file = fopen(path, "rbe")};
-    iron_status status;
+    iron_status status = IRON_OK;
+    uint64_t number = 1;
+    int byte;
 
     if (!log.file && errno == ENOENT)
         return IRON_OK;
     if (!log.file)
         return iron__fail_path(err, "open", path, errno);
-    if (!read_header(&log))
-        status = check_without_header(&log, path, err);
-    else if ((log.frame = malloc(FRAME_HEADER + log.page_bytes)))
-        status = read_frames(&log, path, err);
-    else
+    if (!read_header(&log)) {
+        /* the header is one small write, synced before any frame: it is complete, or absent */
+        rewind(log.file);
+        while ((byte = getc(log.file)) == 0)
+            continue;
+        if (byte != EOF)
+            status = iron__fail(
+                err, IRON_E_FORMAT, 0,
+                "%.120s is damaged: its header is not as it was written; restore a backup", path);
+    } else if ((log.frame = malloc(FRAME_HEADER + log.page_bytes))) {
+        while (next_frame(&log)) {
+            if (has_its_sums(&log) && memcmp(log.frame + 8, log.salts, sizeof log.salts) == 0) {
+                number++;
+                continue;
+            }
+            if (has_later_commit(&log))
+                status = iron__fail(err, IRON_E_FORMAT, 0,
+                                    "%.120s is damaged: frame %" PRIu64
+                                    " is not as it was written, and later ones follow; restore a "
+                                    "backup",
+                                    path, number);
+            break;
+        }
+    } else {
         status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a frame of %.120s", path);
+    }
     if (status == IRON_OK && ferror(log.file))
         status = iron__fail_path(err, "read", path, errno);
     free(log.frame);
@@ -1141,21 +1126,17 @@ static void *inspect_in_background(void *context) {
 /* Without any room there is no new marker; the next start makes one. */
 static iron_status begin_marker(iron__store *store, iron_error *err) {
     iron_error why = {0};
-    iron_status status;
 
-    do {
+    while (iron__marker_begin(store, &why) != IRON_OK) {
         iron__marker_close(&store->marker);
-        store->marker = (iron__marker){.fd = -1, .log_fd = -1};
-        status = iron__marker_begin(store, &why);
-    } while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
-    if (status != IRON_OK && iron__is_no_space(&why)) {
-        iron__marker_close(&store->marker);
-        store->marker = (iron__marker){.fd = -1, .log_fd = -1};
-        return unlinkat(store->directory_fd, "marker", 0) == 0 || errno == ENOENT
-                   ? IRON_OK
-                   : iron__fail(err, IRON_E_IO, errno, "cannot remove the marker");
+        if (!iron__is_no_space(&why))
+            return iron__fail_again(err, &why);
+        if (!iron__reserve_give(&store->reserve))
+            return unlinkat(store->directory_fd, "marker", 0) == 0 || errno == ENOENT
+                       ? IRON_OK
+                       : iron__fail(err, IRON_E_IO, errno, "cannot remove the marker");
     }
-    return status == IRON_OK ? IRON_OK : iron__fail_again(err, &why);
+    return IRON_OK;
 }
 
 static iron_status open_all(iron__store *store, iron_error *err) {
