@@ -160,7 +160,7 @@ static iron_status read_frames(iron_ledgers *l, iron__ledger_file *f, iron_error
 
         bytes = iron__ledger_frame(frame, left);
         if (bytes == 0) { /* the torn end of the file, or damage if a whole frame follows */
-            claimed = left >= 8 ? iron__ledger_u32(frame + 4) : UINT32_MAX;
+            claimed = left >= LEDGER_FRAME_BYTES ? iron__ledger_u32(frame + 4) : UINT32_MAX;
             f->info.torn = left;
             f->info.is_closed = false;
             IRON_FAIL_IF(
