@@ -211,11 +211,8 @@ static const unsigned char *first_other_sample(const iron_ledgers *a, const step
 
 /* What happened. */
 
-static void say(iron_ledger_diff *r, iron_ledger_change change, uint64_t step, const char *format,
-                ...) __attribute__((format(printf, 4, 5)));
-
-static void say(iron_ledger_diff *r, iron_ledger_change change, uint64_t step, const char *format,
-                ...) {
+static void __attribute__((format(printf, 4, 5)))
+say(iron_ledger_diff *r, iron_ledger_change change, uint64_t step, const char *format, ...) {
     va_list arguments;
 
     r->change = change;

@@ -101,14 +101,14 @@ struct iron__writer {
 
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t lock; /* guards what follows, up to the latency */
+    pthread_mutex_t lock; /* guards what follows, up to wants_cleanup */
     pthread_cond_t has_work;
     writer_job *first, **last;
-    uint32_t queued;
     bool is_closing, wants_cleanup;
-    uint64_t commits, jobs, last_commit_ms;
+    atomic_uint queued;
+    atomic_uint_fast64_t commits, jobs, snapshots, last_commit_ms;
+    atomic_uint_fast64_t busy_since_ns; /* 0: idle */
     iron__latency commit_latency;
-    atomic_uint_fast64_t snapshots, busy_since_ns; /* busy_since_ns: 0: idle */
 };
 
 /* The rate counter. Tokens are counted per quarter of a second, in a ring of slots. A slot is one
@@ -599,7 +599,7 @@ static void writer_run(iron__writer *w, writer_job *job) {
     pthread_mutex_lock(&w->lock);
     *w->last = job;
     w->last = &job->next;
-    if (w->queued++ == 0)
+    if (atomic_fetch_add(&w->queued, 1) == 0)
         pthread_cond_signal(&w->has_work);
     pthread_mutex_unlock(&w->lock);
     while (sem_wait(&job->done) != 0)
@@ -1589,43 +1589,37 @@ iron__feed_outcome iron__feed_begin(iron__store_engine *entry, const iron__feed_
     return count_outcome(entry->store, outcome);
 }
 
-/* Appends to a small body. All memory at once if the length is known, else by doubling. */
-static iron__feed_outcome buffer_body(iron__feed *feed, const void *bytes, size_t count,
-                                      iron_error *err) {
-    size_t need = feed->held + count, room = feed->room ? feed->room : BODY_BYTES;
-    uint64_t expected = feed->request.expected_bytes;
-
-    if (need > feed->room) {
-        unsigned char *body;
-
-        while (room < need)
-            room *= 2;
-        if (expected <= IRON_SMALL_BODY && expected >= need)
-            room = (size_t)expected;
-        body = realloc(feed->body, room);
-        if (!body) {
-            iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a body of %zu bytes", need);
-            return IRON_FEED_FAILED;
-        }
-        feed->body = body;
-        feed->room = room;
-    }
-    if (count > 0)
-        memcpy(feed->body + feed->held, bytes, count);
-    feed->held = need;
-    return IRON_FEED_DONE;
-}
-
 iron__feed_outcome iron__feed_take(iron__feed *feed, const void *bytes, size_t count,
                                    iron__feed_answer *answer, iron_error *err) {
+    uint64_t expected = feed->request.expected_bytes;
     iron__feed_outcome outcome = feed->refused;
 
     if (outcome != IRON_FEED_DONE)
         return outcome;
     feed->taken += count;
-    if (!feed->upload && count <= IRON_SMALL_BODY - feed->held)
-        outcome = buffer_body(feed, bytes, count, err);
-    else {
+    if (!feed->upload && count <= IRON_SMALL_BODY - feed->held) {
+        size_t need = feed->held + count, room = feed->room ? feed->room : BODY_BYTES;
+        unsigned char *body = feed->body;
+
+        if (need > feed->room) { /* all at once if the length is known, else by doubling */
+            while (room < need)
+                room *= 2;
+            if (expected <= IRON_SMALL_BODY && expected >= need)
+                room = (size_t)expected;
+            body = realloc(feed->body, room);
+        }
+        if (body) {
+            feed->body = body;
+            feed->room = room;
+        }
+        if (!body && need > 0) {
+            iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a body of %zu bytes", need);
+            outcome = IRON_FEED_FAILED;
+        } else if (count > 0) {
+            memcpy(body + feed->held, bytes, count);
+            feed->held = need;
+        }
+    } else {
         if (!feed->upload)
             outcome = become_upload(feed, answer, err);
         if (outcome == IRON_FEED_DONE)
@@ -1970,7 +1964,7 @@ static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
     if (!w->first)
         w->last = &w->first;
     *end = NULL;
-    w->queued -= *count;
+    atomic_fetch_sub(&w->queued, *count);
     is_over = w->is_closing && !*group;
     pthread_mutex_unlock(&w->lock);
     return !is_over;
@@ -2130,12 +2124,10 @@ static void run_group(iron__writer *w, writer_job *group, uint32_t count) {
                 iron__store_add_engine(w->store, iron__store_engine_retain(job->entry));
             }
         }
-        pthread_mutex_lock(&w->lock);
-        w->commits++;
-        w->jobs += count;
-        w->last_commit_ms = iron__now_ms();
+        atomic_fetch_add(&w->jobs, count);
+        atomic_fetch_add(&w->commits, 1);
+        atomic_store(&w->last_commit_ms, iron__now_ms());
         iron__latency_count(&w->commit_latency, iron__clock_ns() - began);
-        pthread_mutex_unlock(&w->lock);
     }
     for (writer_job *job = group, *next; job; job = next) {
         next = job->next; /* the job is its caller's again once it is posted */
@@ -2284,18 +2276,16 @@ void iron__store_count(iron__store *store, iron__store_counts *counts, iron__sto
         .uploads = atomic_load(&store->uploads),
         .moved = atomic_load(&store->moved),
         .busy_ns = began && now > began ? now - began : 0,
+        .commits = atomic_load(&w->commits),
+        .jobs = atomic_load(&w->jobs),
+        .last_commit_ms = atomic_load(&w->last_commit_ms),
         .snapshots = atomic_load(&w->snapshots),
+        .queued = atomic_load(&w->queued),
         .is_full = atomic_load(&store->is_full),
     };
     for (size_t k = 0; k <= IRON_FEED_FAILED; k++)
         counts->refused[k] = k == IRON_FEED_DONE ? 0 : atomic_load(&store->outcomes[k]);
-    pthread_mutex_lock(&w->lock);
-    counts->commits = w->commits;
-    counts->jobs = w->jobs;
     iron__latency_add(&w->commit_latency, &counts->commit_latency);
-    counts->last_commit_ms = w->last_commit_ms;
-    counts->queued = w->queued;
-    pthread_mutex_unlock(&w->lock);
     if (!disk)
         return;
     *disk = (iron__store_disk){.database = file_bytes(store, "iron.db"),

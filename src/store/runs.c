@@ -52,12 +52,12 @@ static iron_status next_run(iron__database *db, sqlite3_stmt *s, iron__run_view 
     if (!*found)
         return IRON_OK;
     *v = (iron__run_view){.id = iron__column_word(s, 0),
-                          .created_ms = iron__column_word(s, 1),
-                          .changed_ms = iron__column_word(s, 2),
-                          .ranks = iron__column_word(s, 3),
-                          .records = iron__column_word(s, 4),
-                          .bytes = iron__column_word(s, 5)};
-    if (iron__column_text(s, 7, v->name, sizeof v->name) && iron__column_word(s, 6) == run_check(v))
+                          .created_ms = iron__column_word(s, 2),
+                          .changed_ms = iron__column_word(s, 3),
+                          .ranks = iron__column_word(s, 4),
+                          .records = iron__column_word(s, 5),
+                          .bytes = iron__column_word(s, 6)};
+    if (iron__column_text(s, 1, v->name, sizeof v->name) && iron__column_word(s, 7) == run_check(v))
         return IRON_OK;
     return damaged(db, "the row", v->id, err);
 }
@@ -79,11 +79,12 @@ static iron_status next_rank(iron__database *db, sqlite3_stmt *s, uint64_t run, 
     IRON_TRY(iron__sql_step(db, s, found, "read a rank", err));
     if (!*found)
         return IRON_OK;
-    *r = (iron__run_rank){iron__column_word(s, 0), iron__column_word(s, 1), iron__column_word(s, 2),
-                          iron__column_word(s, 3), iron__column_word(s, 4), iron__column_word(s, 5),
-                          iron__column_word(s, 6), iron__column_word(s, 7), iron__column_word(s, 8),
-                          iron__column_word(s, 9), iron__column_word(s, 10)};
-    return iron__column_word(s, 11) == rank_check(run, r) ? IRON_OK
+    *r =
+        (iron__run_rank){iron__column_word(s, 1),  iron__column_word(s, 2), iron__column_word(s, 3),
+                         iron__column_word(s, 4),  iron__column_word(s, 5), iron__column_word(s, 6),
+                         iron__column_word(s, 7),  iron__column_word(s, 8), iron__column_word(s, 9),
+                         iron__column_word(s, 10), iron__column_word(s, 11)};
+    return iron__column_word(s, 12) == rank_check(run, r) ? IRON_OK
                                                           : damaged(db, "a rank", run, err);
 }
 
@@ -176,9 +177,9 @@ static iron_status write_totals(iron__database *db, const addition *a, const iro
     const iron__run_view *v = &a->run;
 
     IRON_TRY(iron__sql_run(db, IRON_SQL_RANK_WRITE,
-                           IRON_WORDS(r->rank, r->world, r->records, r->steps, r->bytes,
+                           IRON_WORDS(v->id, r->rank, r->world, r->records, r->steps, r->bytes,
                                       r->last_time, r->last_kind, r->last_step, r->last_hi,
-                                      r->last_lo, r->records_check, rank_check(v->id, r), v->id),
+                                      r->last_lo, r->records_check, rank_check(v->id, r)),
                            "write a rank", err));
     return iron__sql_run(
         db, IRON_SQL_RUN_UPDATE,

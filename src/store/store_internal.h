@@ -119,16 +119,6 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
 #define IRON_LOG_HEADER_BYTES 32u
 #define IRON_LOG_FRAME_BYTES  (24u + IRON_PAGE_BYTES)
 
-#define IRON_FEED_COLUMNS                                                                          \
-    "engine, number, position, tokens, xors, sum, first_batch, batches, total_xors, total_sum, "   \
-    "state, seal_t, seal_a, seal_b, carry_0, carry_1, carry_2, key, time_ms, upload, "             \
-    "contributions, check_word"
-
-#define IRON_RUN_COLUMNS "id, created_ms, changed_ms, ranks, records, bytes, check_word, name"
-#define IRON_RANK_COLUMNS                                                                          \
-    "rank, world, records, steps, bytes, last_time, last_kind, last_step, last_hi, last_lo, "      \
-    "records_check, check_word"
-
 /* The owner after ?1 of rows of a table; and the deletion of its first ?2 rows. */
 #define IRON_SQL_NEXT(table, owner)                                                                \
     "SELECT " owner " FROM " table " WHERE " owner " > ?1 ORDER BY " owner " LIMIT 1"
@@ -136,7 +126,8 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     "DELETE FROM " table " WHERE " owner " = ?1 AND number < (SELECT number FROM " table           \
     " WHERE " owner " = ?1 ORDER BY number LIMIT 1) + ?2"
 
-/* Every statement. Each is prepared when it is first used, and then kept. FEEDS_TRIM looks at the
+/* Every statement. Each is prepared when it is first used, and then kept. Columns are in the order
+ * of the schema in store.c, and of the MAKE statements. FEEDS_TRIM looks at the
  * first ?2 feeds: it removes those that a snapshot and ?3 batches follow, none of them after ?4. */
 #define IRON_SQL_MAP(X)                                                                            \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
@@ -157,21 +148,18 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
                    "WHERE id = 1")                                                                 \
     X(LEDGER_WRITE, "UPDATE ledger SET engines = ?1, engines_check = ?2, next_engine = ?3, "       \
                     "check_word = ?4 WHERE id = 1")                                                \
-    X(ENGINES, "SELECT id, name, nodes, vocab, batch, positions, lattice, mode, backend, device, " \
-               "created_ms, check_word FROM engines ORDER BY id")                                  \
+    X(ENGINES, "SELECT * FROM engines ORDER BY id")                                                \
     X(ENGINE_INSERT,                                                                               \
       "INSERT INTO engines (id, nodes, vocab, batch, positions, device, created_ms, "              \
       "check_word, name, mode, backend, lattice) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "             \
       "?8, ?9, ?10, ?11, ?12)")                                                                    \
     X(ENGINE_DELETE, "DELETE FROM engines WHERE id = ?1")                                          \
     X(ENGINE_EXISTS, "SELECT 1 FROM engines WHERE id = ?1")                                        \
-    X(FEED_INSERT, "INSERT INTO feeds (" IRON_FEED_COLUMNS                                         \
-                   ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "  \
-                   "?16, ?17, ?18, ?19, ?20, ?21, ?22)")                                           \
-    X(FEED_BY_KEY, "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND key = ?2")       \
-    X(FEED_BY_NUMBER, "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND number = ?2") \
-    X(FEEDS_AFTER,                                                                                 \
-      "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND number > ?2 ORDER BY number") \
+    X(FEED_INSERT, "INSERT INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, " \
+                   "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)")                            \
+    X(FEED_BY_KEY, "SELECT * FROM feeds WHERE engine = ?1 AND key = ?2")                           \
+    X(FEED_BY_NUMBER, "SELECT * FROM feeds WHERE engine = ?1 AND number = ?2")                     \
+    X(FEEDS_AFTER, "SELECT * FROM feeds WHERE engine = ?1 AND number > ?2 ORDER BY number")        \
     X(BLOCK_INSERT, "INSERT INTO blocks (upload, number, check_word, contributions) "              \
                     "VALUES (?1, ?2, ?3, ?4)")                                                     \
     X(BLOCK_READ, "SELECT contributions, check_word FROM blocks WHERE upload = ?1 AND "            \
@@ -215,8 +203,8 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
       "KEY (run, rank, time, hi, lo)) STRICT, WITHOUT ROWID")                                      \
     X(MAKE_RECORDS_INDEX, "CREATE UNIQUE INDEX IF NOT EXISTS run_records_content ON run_records "  \
                           "(run, rank, hi, lo)")                                                   \
-    X(RUNS, "SELECT " IRON_RUN_COLUMNS " FROM runs ORDER BY name")                                 \
-    X(RUN_BY_NAME, "SELECT " IRON_RUN_COLUMNS " FROM runs WHERE name = ?1")                        \
+    X(RUNS, "SELECT * FROM runs ORDER BY name")                                                    \
+    X(RUN_BY_NAME, "SELECT * FROM runs WHERE name = ?1")                                           \
     X(RUN_COUNT, "SELECT count(*) FROM runs")                                                      \
     X(RUN_EXISTS, "SELECT 1 FROM runs WHERE id = ?1")                                              \
     X(RUN_INSERT, "INSERT INTO runs (created_ms, changed_ms, ranks, records, bytes, check_word, "  \
@@ -224,14 +212,12 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(RUN_UPDATE, "UPDATE runs SET changed_ms = ?2, ranks = ?3, records = ?4, bytes = ?5, "        \
                   "check_word = ?6 WHERE id = ?1")                                                 \
     X(RUN_DELETE, "DELETE FROM runs WHERE id = ?1")                                                \
-    X(RANKS, "SELECT " IRON_RANK_COLUMNS " FROM run_ranks WHERE run = ?1 AND rank >= ?2 ORDER BY " \
-             "rank")                                                                               \
-    X(RANK_WRITE, "INSERT OR REPLACE INTO run_ranks (" IRON_RANK_COLUMNS ", run) VALUES (?1, ?2, " \
-                  "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)")                               \
+    X(RANKS, "SELECT * FROM run_ranks WHERE run = ?1 AND rank >= ?2 ORDER BY rank")                \
+    X(RANK_WRITE, "INSERT OR REPLACE INTO run_ranks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "  \
+                  "?10, ?11, ?12, ?13)")                                                           \
     X(RECORD_TIME, "SELECT time FROM run_records WHERE run = ?1 AND rank = ?2 AND hi = ?3 AND "    \
                    "lo = ?4")                                                                      \
-    X(RECORD_INSERT, "INSERT INTO run_records (run, rank, time, hi, lo, bytes) VALUES (?1, ?2, "   \
-                     "?3, ?4, ?5, ?6)")                                                            \
+    X(RECORD_INSERT, "INSERT INTO run_records VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                    \
     X(RECORDS_AFTER, "SELECT rank, time, hi, lo, bytes FROM run_records WHERE run = ?1 AND "       \
                      "(rank, time, hi, lo) > (?2, ?3, ?4, ?5) ORDER BY rank, time, hi, lo")        \
     X(RECORDS_NEXT_RUN, IRON_SQL_NEXT("run_records", "run"))                                       \
@@ -336,7 +322,7 @@ uint64_t iron__engine_row_check(const iron__engine_row *row);
 uint64_t iron__ledger_check(const iron__store_ledger *ledger);
 uint64_t iron__run_check_words(const char *name, const uint64_t *words, int count);
 
-/* The next row of a statement that selects IRON_FEED_COLUMNS. */
+/* The next row of a statement that selects feeds. */
 iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
                                 bool *found, iron_error *err);
 iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t number,
