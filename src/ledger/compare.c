@@ -274,23 +274,6 @@ static void explain_gap(const iron_ledgers *a, const step_view *x, const step_vi
         say(r, IRON_LEDGER_CHANGED, y->step, "B has a step %" PRIu64 ", which A has not", y->step);
 }
 
-/* The step exists in both, and differs. */
-static void explain_step(const iron_ledgers *a, const step_view *x, const iron_ledgers *b,
-                         const step_view *y, const step_difference *d, iron_ledger_diff *r) {
-    if (r->has_same_world)
-        r->rank = d->rank;
-    if (!iron__ledger_bags_equal(&x->bag, &y->bag))
-        explain(a, x, b, y, d, r);
-    else if (d->has_other_bags)
-        say(r, IRON_LEDGER_OTHER_RANKS, y->step,
-            "step %" PRIu64 " has the same samples on other ranks, first on rank %" PRIu32, y->step,
-            d->rank);
-    else
-        say(r, IRON_LEDGER_REORDERED, y->step,
-            "step %" PRIu64 " has the same samples in another order on rank %" PRIu32, y->step,
-            d->rank);
-}
-
 iron_status iron_ledgers_diff(const iron_ledgers *a, const iron_ledgers *b, iron_ledger_diff *r,
                               iron_error *err) {
     uint32_t world_a, world_b;
@@ -317,7 +300,18 @@ iron_status iron_ledgers_diff(const iron_ledgers *a, const iron_ledgers *b, iron
             d = compare_ranks(a, &x, b, &y);
         is_equal = r->has_same_world ? !d.is_different : iron__ledger_bags_equal(&x.bag, &y.bag);
         if (!is_equal) {
-            explain_step(a, &x, b, &y, &d, r);
+            if (r->has_same_world)
+                r->rank = d.rank;
+            if (!iron__ledger_bags_equal(&x.bag, &y.bag))
+                explain(a, &x, b, &y, &d, r);
+            else if (d.has_other_bags)
+                say(r, IRON_LEDGER_OTHER_RANKS, y.step,
+                    "step %" PRIu64 " has the same samples on other ranks, first on rank %" PRIu32,
+                    y.step, d.rank);
+            else
+                say(r, IRON_LEDGER_REORDERED, y.step,
+                    "step %" PRIu64 " has the same samples in another order on rank %" PRIu32,
+                    y.step, d.rank);
             return IRON_OK;
         }
         at = x.end;

@@ -2049,28 +2049,23 @@ static void clean(iron__writer *w) {
     w->is_cleanup_stuck = !iron__reserve_give(&w->store->reserve);
 }
 
-/* Jobs ask for room on a full disk: what deleted engines leave is made free first. */
-static void look_again(iron__writer *w) {
-    bool is_found = false;
-
-    for (uint32_t k = 0; k < ROOM_PORTIONS && w->cleanup.is_wanted && !w->is_cleanup_stuck &&
-                         !is_found && !atomic_load(&w->store->has_failed);
-         k++) {
-        clean(w);
-        is_found = find_room(w);
-    }
-    if (!is_found && iron__clock_ns() - w->room_ns > ROOM_ASKED_NS)
-        find_room(w);
-}
-
 /* The group as a transaction; false: the store has failed. */
 static bool commit_group(iron__writer *w, writer_job *group) {
-    bool is_growing = false, is_second = false;
+    bool is_growing = false, is_second = false, is_found = false;
 
     for (const writer_job *job = group; job; job = job->next)
         is_growing = is_growing || job->is_growing;
-    if (is_growing && atomic_load(&w->store->is_full))
-        look_again(w);
+    if (is_growing && atomic_load(&w->store->is_full)) {
+        /* what deleted engines leave is made free first */
+        for (uint32_t k = 0; k < ROOM_PORTIONS && w->cleanup.is_wanted && !w->is_cleanup_stuck &&
+                             !is_found && !atomic_load(&w->store->has_failed);
+             k++) {
+            clean(w);
+            is_found = find_room(w);
+        }
+        if (!is_found && iron__clock_ns() - w->room_ns > ROOM_ASKED_NS)
+            find_room(w);
+    }
     for (;;) {
         iron_error why = {0};
 

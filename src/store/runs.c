@@ -382,45 +382,37 @@ iron_status iron__runs_load(iron__store *store, iron_error *err) {
     return IRON_OK;
 }
 
-/* The records of the rank whose first one the statement is at, and of all after it. */
-static iron_status verify_records(iron__database *db, sqlite3_stmt *s, const iron__run_view *run,
-                                  iron__run_rank *seen, bool *found, iron_error *err) {
-    const uint64_t rank = iron__column_word(s, 0);
-
-    *seen = (iron__run_rank){.rank = rank};
-    while (*found && iron__column_word(s, 0) == rank) {
-        iron__run_record r = {.bytes = sqlite3_column_blob(s, 4),
-                              .count = (uint32_t)sqlite3_column_bytes(s, 4)};
-
-        iron__run_record_seal(&r);
-        if (r.hi != iron__column_word(s, 2) || r.lo != iron__column_word(s, 3))
-            return damaged(db, "a record", run->id, err);
-        seen->records++;
-        seen->bytes += r.count;
-        seen->records_check ^= record_check(run->id, rank, iron__column_word(s, 1), r.hi, r.lo);
-        IRON_TRY(iron__sql_step(db, s, found, "read the records of a run", err));
-    }
-    return IRON_OK;
-}
-
 static iron_status verify_run(iron__database *db, const iron__run_view *run, iron_error *err) {
     sqlite3_stmt *ranks = iron__sql_ready(db, IRON_SQL_RANKS, IRON_WORDS(run->id, 0), err);
-    sqlite3_stmt *records =
+    sqlite3_stmt *s =
         iron__sql_ready(db, IRON_SQL_RECORDS_AFTER, IRON_WORDS(run->id, UINT64_MAX, 0, 0, 0), err);
     iron__run_view sum = {0};
     bool has_rank = true, has_record;
 
-    IRON_TRY(iron__sql_step(db, records, &has_record, "read the records of a run", err));
-    while (has_rank) {
+    IRON_TRY(iron__sql_step(db, s, &has_record, "read the records of a run", err));
+    for (;;) {
         iron__run_rank rank, seen = {0};
 
         IRON_TRY(next_rank(db, ranks, run->id, &rank, &has_rank, err));
-        if (has_rank && has_record)
-            IRON_TRY(verify_records(db, records, run, &seen, &has_record, err));
-        if (has_rank && (seen.rank != rank.rank || seen.records != rank.records ||
-                         seen.bytes != rank.bytes || seen.records_check != rank.records_check))
+        if (!has_rank)
+            break;
+        while (has_record && iron__column_word(s, 0) == rank.rank) {
+            iron__run_record r = {.bytes = sqlite3_column_blob(s, 4),
+                                  .count = (uint32_t)sqlite3_column_bytes(s, 4)};
+
+            iron__run_record_seal(&r);
+            if (r.hi != iron__column_word(s, 2) || r.lo != iron__column_word(s, 3))
+                return damaged(db, "a record", run->id, err);
+            seen.records++;
+            seen.bytes += r.count;
+            seen.records_check ^=
+                record_check(run->id, rank.rank, iron__column_word(s, 1), r.hi, r.lo);
+            IRON_TRY(iron__sql_step(db, s, &has_record, "read the records of a run", err));
+        }
+        if (seen.records != rank.records || seen.bytes != rank.bytes ||
+            seen.records_check != rank.records_check)
             return damaged(db, "a rank", run->id, err);
-        sum.ranks += has_rank;
+        sum.ranks++;
         sum.records += seen.records;
         sum.bytes += seen.bytes;
     }

@@ -719,23 +719,6 @@ static iron_status flush_at_start(iron__store *store, iron__database *db, iron_e
     return IRON_OK;
 }
 
-/* SQLite maps the file of its shared memory, and writes one byte for each 4 KiB of it so that the
- * disk has a place for it. Where blocks are smaller that is not enough, and on a full disk an
- * access would end the process (SIGBUS). The descriptor stays open as long as the connection:
- * closing it would drop SQLite's locks on the file. */
-static iron_status allocate_shared_memory(iron__database *db, iron_error *err) {
-    char *path = iron__print("%s-shm", db->path);
-
-    if (!path)
-        return iron__no_memory(err, "a file name");
-    db->shared_memory = open(path, O_RDWR | O_CLOEXEC);
-    free(path);
-    if (db->shared_memory >= 0 && fallocate(db->shared_memory, 0, 0, SHARED_MEMORY) != 0 &&
-        (errno == ENOSPC || errno == EDQUOT))
-        return iron__fail(err, IRON_E_IO, IRON_NO_SPACE, "the disk of %.120s is full", db->path);
-    return IRON_OK;
-}
-
 /* reserve: the writer's; NULL for others, which only read. */
 static iron_status configure(iron__database *db, iron__reserve *reserve, iron_error *err) {
     static const char doing[] = "set up the connection";
@@ -755,8 +738,22 @@ static iron_status configure(iron__database *db, iron__reserve *reserve, iron_er
                      doing, err));
     if (!reserve)
         return execute(db, "PRAGMA query_only = ON", doing, err);
-    if (!db->is_alone)
-        IRON_TRY(allocate_shared_memory(db, err));
+    if (!db->is_alone) {
+        /* SQLite maps the file of its shared memory, and writes one byte for each 4 KiB of it so
+         * that the disk has a place for it. Where blocks are smaller that is not enough, and on a
+         * full disk an access would end the process (SIGBUS). The descriptor stays open as long as
+         * the connection: closing it would drop SQLite's locks on the file. */
+        char *path = iron__print("%s-shm", db->path);
+
+        if (!path)
+            return iron__no_memory(err, "a file name");
+        db->shared_memory = open(path, O_RDWR | O_CLOEXEC);
+        free(path);
+        if (db->shared_memory >= 0 && fallocate(db->shared_memory, 0, 0, SHARED_MEMORY) != 0 &&
+            (errno == ENOSPC || errno == EDQUOT))
+            return iron__fail(err, IRON_E_IO, IRON_NO_SPACE, "the disk of %.120s is full",
+                              db->path);
+    }
     sqlite3_wal_hook(db->handle, note_frames, db);
     return IRON_OK;
 }
@@ -1083,23 +1080,6 @@ static int report_inspecting(void *context) {
     return 0;
 }
 
-/* Inspects a small file. */
-static iron_status inspect_now(iron__store *store, iron_error *err) {
-    uint64_t pages = 0;
-    iron_status status;
-    bool found;
-
-    IRON_TRY(iron__sql_number(store->db, IRON_SQL_PAGES, IRON_NO_WORDS, &found, &pages,
-                              "inspect the file", err));
-    store->is_inspected = pages * IRON_PAGE_BYTES <= store->options.inspected_bytes;
-    if (!store->is_inspected)
-        return IRON_OK;
-    sqlite3_progress_handler(store->db->handle, INSPECTION_STEPS, report_inspecting, store);
-    status = iron__database_inspect(store->db, err);
-    sqlite3_progress_handler(store->db->handle, 0, NULL, NULL);
-    return status;
-}
-
 static int is_inspection_stopped(void *context) {
     return atomic_load(&((iron__store *)context)->inspection_stops);
 }
@@ -1141,6 +1121,8 @@ static iron_status begin_marker(iron__store *store, iron_error *err) {
 
 static iron_status open_all(iron__store *store, iron_error *err) {
     iron__store_ledger ledger;
+    uint64_t pages = 0;
+    bool found;
     int code;
 
     IRON_TRY(database_open(store, true, &store->db, err));
@@ -1148,7 +1130,14 @@ static iron_status open_all(iron__store *store, iron_error *err) {
         store->reader = store->db;
     else
         IRON_TRY(database_open(store, false, &store->reader, err));
-    IRON_TRY(inspect_now(store, err));
+    IRON_TRY(iron__sql_number(store->db, IRON_SQL_PAGES, IRON_NO_WORDS, &found, &pages,
+                              "inspect the file", err));
+    store->is_inspected = pages * IRON_PAGE_BYTES <= store->options.inspected_bytes;
+    if (store->is_inspected) {
+        sqlite3_progress_handler(store->db->handle, INSPECTION_STEPS, report_inspecting, store);
+        IRON_TRY(iron__database_inspect(store->db, err));
+        sqlite3_progress_handler(store->db->handle, 0, NULL, NULL);
+    }
     IRON_TRY(iron__store_load(store, &ledger, err));
     IRON_TRY(begin_marker(store, err));
     IRON_TRY(iron__writer_start(store, &ledger, err));
