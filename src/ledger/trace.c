@@ -261,13 +261,22 @@ static slot *find_slot(const lookup *l, slot *table, uint64_t hash, uint64_t oth
     return &table[at];
 }
 
-static iron_status fill_table(lookup *l, slot *table, uint64_t part, iron_error *err) {
+static iron_status look_up_part(void *context, uint32_t worker, uint64_t part,
+                                const atomic_bool *stop, iron_error *err) {
+    lookup *l = context;
+    const iron_ledgers *of = l->ledgers;
     size_t left = l->slots - l->slots / 8;
-    bool has_room;
+    slot *table;
 
+    if (!l->tables[worker])
+        l->tables[worker] = malloc(l->slots * sizeof *table);
+    table = l->tables[worker];
+    if (!table)
+        return iron__no_memory(err, "the table of samples");
     memset(table, 0, l->slots * sizeof *table);
     for (uint64_t k = 0; k < l->samples; k++) {
         uint64_t hash = iron__mix64(l->seals[2 * k]);
+        bool has_room;
         slot *s;
 
         if (iron__ledger_part_of(hash, l->parts) != part)
@@ -287,21 +296,6 @@ static iron_status fill_table(lookup *l, slot *table, uint64_t part, iron_error 
                      "the seals of the samples are not evenly distributed; use more --memory");
         *s = (slot){hash, k + 1};
     }
-    return IRON_OK;
-}
-
-static iron_status look_up_part(void *context, uint32_t worker, uint64_t part,
-                                const atomic_bool *stop, iron_error *err) {
-    lookup *l = context;
-    const iron_ledgers *of = l->ledgers;
-    slot *table;
-
-    if (!l->tables[worker])
-        l->tables[worker] = malloc(l->slots * sizeof *table);
-    table = l->tables[worker];
-    if (!table)
-        return iron__no_memory(err, "the table of samples");
-    IRON_TRY(fill_table(l, table, part, err));
     for (size_t k = 0; k < of->count && !atomic_load_explicit(stop, memory_order_relaxed); k++) {
         uint64_t count;
         const unsigned char *at = iron__ledger_samples(of, &of->entries[k], &count);

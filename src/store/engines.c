@@ -1834,17 +1834,6 @@ static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err
     return IRON_OK;
 }
 
-/* One portion, as a transaction of its own. */
-static iron_status clean_some(iron__writer *w, iron_error *err) {
-    bool is_removed = false;
-
-    w->groups_since_cleanup = 0;
-    IRON_TRY(iron__sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
-    for (int k = 0; k < CLEANUP_OWNERS && w->cleanup.is_wanted && !is_removed; k++)
-        IRON_TRY(clean_next(w, &is_removed, err));
-    return iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
-}
-
 static uint64_t file_bytes(const iron__store *store, const char *name) {
     struct stat info;
 
@@ -2030,23 +2019,30 @@ static void refuse_full(iron__writer *w, writer_job *group, bool is_all) {
         }
 }
 
-/* One portion of cleanup. On a full disk it uses the reserve. */
+/* One portion of cleanup, as a transaction of its own. On a full disk it uses the reserve. */
 static void clean(iron__writer *w) {
     iron_error why = {0};
+    bool is_removed = false;
+    iron_status status =
+        iron__sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", &why);
 
-    if (clean_some(w, &why) == IRON_OK) {
+    w->groups_since_cleanup = 0;
+    for (int k = 0; status == IRON_OK && k < CLEANUP_OWNERS && w->cleanup.is_wanted && !is_removed;
+         k++)
+        status = clean_next(w, &is_removed, &why);
+    if (status == IRON_OK)
+        status = iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", &why);
+    if (status == IRON_OK) {
         if (!w->cleanup.is_wanted)
             atomic_store(&w->store->is_cleaning, false);
-        return;
-    }
-    if (!iron__is_no_space(&why)) {
+    } else if (!iron__is_no_space(&why)) {
         fail_group(w, &why);
-        return;
+    } else {
+        roll_back_rows(w);
+        w->cleanup = (writer_cleanup){.is_wanted = true}; /* from the beginning */
+        set_full(w, true);
+        w->is_cleanup_stuck = !iron__reserve_give(&w->store->reserve);
     }
-    roll_back_rows(w);
-    w->cleanup = (writer_cleanup){.is_wanted = true}; /* from the beginning */
-    set_full(w, true);
-    w->is_cleanup_stuck = !iron__reserve_give(&w->store->reserve);
 }
 
 /* The group as a transaction; false: the store has failed. */

@@ -158,7 +158,6 @@ static iron_status recovery_snapshot(recovery *r, const iron__snapshot_row *snap
     char name[100 + IRON_ENGINE_NAME_MAX];
     const iron__engine_summary want = last ? last->after : r->at;
     iron_engine *parsed = NULL;
-    iron_config config;
     iron_status status;
 
     IRON_FAIL_IF(want.feeds != snapshot->number, err, IRON_E_FORMAT,
@@ -166,8 +165,8 @@ static iron_status recovery_snapshot(recovery *r, const iron__snapshot_row *snap
                  r->plan->name, snapshot->number);
     snprintf(name, sizeof name, "the snapshot of engine %s after feed %" PRIu64, r->plan->name,
              snapshot->number);
-    iron__store_plan_config(r->plan, IRON_PLAN_CPU, &config);
-    IRON_TRY(iron__state_parse(name, snapshot->bytes, snapshot->count, &config, &parsed, err));
+    IRON_TRY(iron__state_parse(name, snapshot->bytes, snapshot->count,
+                               iron_engine_config(r->engine), &parsed, err));
     status = use_snapshot(r, snapshot, &want, parsed, err);
     iron_engine_destroy(parsed);
     r->at = want;

@@ -172,21 +172,6 @@ static iron_status insert_records(iron__database *db, addition *a, iron__run_ran
     return IRON_OK;
 }
 
-static iron_status write_totals(iron__database *db, const addition *a, const iron__run_rank *r,
-                                iron_error *err) {
-    const iron__run_view *v = &a->run;
-
-    IRON_TRY(iron__sql_run(db, IRON_SQL_RANK_WRITE,
-                           IRON_WORDS(v->id, r->rank, r->world, r->records, r->steps, r->bytes,
-                                      r->last_time, r->last_kind, r->last_step, r->last_hi,
-                                      r->last_lo, r->records_check, rank_check(v->id, r)),
-                           "write a rank", err));
-    return iron__sql_run(
-        db, IRON_SQL_RUN_UPDATE,
-        IRON_WORDS(v->id, v->changed_ms, v->ranks, v->records, v->bytes, run_check(v)),
-        "write a run", err);
-}
-
 static iron_status write_addition(iron__database *db, void *context, iron_error *err) {
     static const iron__sql make[4] = {IRON_SQL_MAKE_RUNS, IRON_SQL_MAKE_RANKS,
                                       IRON_SQL_MAKE_RECORDS, IRON_SQL_MAKE_RECORDS_INDEX};
@@ -238,7 +223,16 @@ static iron_status write_addition(iron__database *db, void *context, iron_error 
     a->run.changed_ms = iron__now_ms();
     a->run.ranks += !has_rank;
     a->run.records += a->added;
-    return write_totals(db, a, &rank, err);
+    IRON_TRY(iron__sql_run(db, IRON_SQL_RANK_WRITE,
+                           IRON_WORDS(a->run.id, rank.rank, rank.world, rank.records, rank.steps,
+                                      rank.bytes, rank.last_time, rank.last_kind, rank.last_step,
+                                      rank.last_hi, rank.last_lo, rank.records_check,
+                                      rank_check(a->run.id, &rank)),
+                           "write a rank", err));
+    return iron__sql_run(db, IRON_SQL_RUN_UPDATE,
+                         IRON_WORDS(a->run.id, a->run.changed_ms, a->run.ranks, a->run.records,
+                                    a->run.bytes, run_check(&a->run)),
+                         "write a run", err);
 }
 
 iron_status iron__store_run_add(iron__store *store, const char *name, uint64_t rank,

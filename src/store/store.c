@@ -47,30 +47,25 @@ bool iron__engine_name_is_valid(const char *name) {
            !strchr("._-", name[0]);
 }
 
-void iron__store_plan_config(const iron__store_plan *plan, iron__plan_use use,
-                             iron_config *config) {
-    bool is_as_planned =
-        use == IRON_PLAN_LARGE || (use == IRON_PLAN_SMALL && strcmp(plan->backend, "cpu") == 0);
-
-    iron_config_init(config);
-    config->nodes = plan->nodes;
-    config->vocab = plan->vocab;
-    config->batch = plan->batch;
-    config->positions = plan->positions;
-    config->lattice = plan->lattice_count ? plan->lattice : NULL;
-    config->lattice_count = plan->lattice_count;
-    config->with_seal = 1;
-    config->backend = is_as_planned ? plan->backend : "cpu";
-    config->mode = is_as_planned ? plan->mode : "auto";
-    config->device = is_as_planned ? plan->device : 0;
-    config->threads = 1;
-}
-
 iron_status iron__store_plan_engine(const iron__store_plan *plan, iron__plan_use use,
                                     iron_engine **out, iron_error *err) {
     iron_config config;
 
-    iron__store_plan_config(plan, use, &config);
+    iron_config_init(&config);
+    config.nodes = plan->nodes;
+    config.vocab = plan->vocab;
+    config.batch = plan->batch;
+    config.positions = plan->positions;
+    config.lattice = plan->lattice_count ? plan->lattice : NULL;
+    config.lattice_count = plan->lattice_count;
+    config.with_seal = 1;
+    config.threads = 1;
+    config.backend = "cpu";
+    if (use == IRON_PLAN_LARGE || (use == IRON_PLAN_SMALL && strcmp(plan->backend, "cpu") == 0)) {
+        config.backend = plan->backend;
+        config.mode = plan->mode;
+        config.device = plan->device;
+    }
     return iron_engine_create(&config, out, err);
 }
 

@@ -337,8 +337,7 @@ typedef enum iron__plan_use {
     IRON_PLAN_CPU    /* what is not a feed: on the CPU */
 } iron__plan_use;
 
-/* The configuration of such an engine, with one thread: many requests run at once. */
-void iron__store_plan_config(const iron__store_plan *plan, iron__plan_use use, iron_config *config);
+/* Creates one, with one thread: many requests run at once. */
 iron_status iron__store_plan_engine(const iron__store_plan *plan, iron__plan_use use,
                                     iron_engine **out, iron_error *err);
 
