@@ -41,8 +41,9 @@ void iron_ledger_check_options_init_sized(iron_ledger_check_options *options, si
     iron__struct_init(options, struct_size, &defaults, sizeof defaults);
 }
 
-/* What a unit, the records of a step and rank, repeats. */
+/* A unit: the records of a step and rank, and what they repeat. */
 typedef struct unit_mark {
+    size_t entry;                      /* its first record; the next unit's begins where it ends */
     uint64_t first;                    /* entry that it repeats as a whole, + 1; 0: none */
     atomic_uint_fast64_t first_sample; /* the earliest entry that one of its samples repeats, + 1 */
     atomic_uint_fast32_t samples;      /* how many of them do */
@@ -54,21 +55,22 @@ typedef struct check {
     const iron_ledger_check_options *options;
     iron_ledger_findings *findings;
     size_t capacity;
-    unit_mark *units;
+    unit_mark *units; /* and one more, where the last one ends */
     size_t unit_count;
 } check;
 
 /* Findings. */
 
-static iron_status add(check *c, iron_ledger_finding f, iron_error *err) {
+static iron_status add(check *c, iron_ledger_kind kind, uint32_t rank, uint32_t first_rank,
+                       uint64_t step, uint64_t first_step, uint64_t count, iron_error *err) {
     iron_ledger_findings *to = c->findings;
 
     to->total++;
-    if (to->totals[f.kind]++ >= c->options->limit)
+    if (to->totals[kind]++ >= c->options->limit)
         return IRON_OK;
     if (!IRON_ARRAY_GROW(&to->list, to->count, &c->capacity))
         return iron__no_memory(err, "findings");
-    to->list[to->count++] = f;
+    to->list[to->count++] = (iron_ledger_finding){kind, rank, first_rank, step, first_step, count};
     return IRON_OK;
 }
 
@@ -94,40 +96,29 @@ void iron_ledger_findings_deinit(iron_ledger_findings *findings) {
 
 /* Steps that are missing, conflict, or end in a torn record. */
 
-/* The first step after `last` that rank `f` should have recorded, where it goes on at `next` in
- * another generation: generations without this rank have taken some. */
-static uint64_t first_missing(const iron_ledgers *l, const iron__ledger_file *f, uint64_t last,
-                              uint32_t from, uint32_t to) {
-    uint64_t expected = last + 1;
-
-    for (uint32_t g = from + 1; g < to; g++) {
-        const iron__ledger_generation *between = &l->generations[g];
-        uint64_t end =
-            between->last_step < between->limit ? between->last_step + 1 : between->limit;
-
-        if (between->world <= f->rank && between->first_step <= expected && end > expected)
-            expected = end;
-    }
-    return expected;
-}
-
 static iron_status find_missing(check *c, iron_error *err) {
     const iron_ledgers *l = c->ledgers;
-    size_t *next = calloc(l->file_count, sizeof *next); /* of each rank: its last record, + 1 */
-    iron_status status = next ? IRON_OK : iron__no_memory(err, "the ranks of a run");
+    size_t *next; /* of each rank: its last record, + 1 */
+    iron_status status = IRON_NEW(&next, l->file_count, "the ranks of a run", err);
 
     for (size_t k = 0; status == IRON_OK && k < l->count; k++) {
         const iron__ledger_entry *e = &l->entries[k];
-        const iron__ledger_entry *before = next[e->file] ? &l->entries[next[e->file] - 1] : NULL;
-        const iron__ledger_file *f = &l->files[e->file];
-        uint64_t expected =
-            before ? first_missing(l, f, before->step, before->generation, e->generation) : e->step;
+        const iron__ledger_entry *before = next[e->file] ? &l->entries[next[e->file] - 1] : e;
+        uint64_t expected = before->step + 1;
+        uint32_t rank = l->files[e->file].info.rank;
 
-        if (before && e->step > expected)
-            status = add(c,
-                         (iron_ledger_finding){IRON_LEDGER_MISSING_STEP, f->rank, f->rank, expected,
-                                               expected, e->step - expected},
-                         err);
+        /* the rank goes on in another generation: those between, without it, have taken steps */
+        for (uint32_t g = before->generation + 1; g < e->generation; g++) {
+            const iron__ledger_generation *between = &l->generations[g];
+            uint64_t end =
+                between->last_step < between->limit ? between->last_step + 1 : between->limit;
+
+            if (between->world <= rank && between->first_step <= expected && end > expected)
+                expected = end;
+        }
+        if (before != e && e->step > expected)
+            status = add(c, IRON_LEDGER_MISSING_STEP, rank, rank, expected, expected,
+                         e->step - expected, err);
         next[e->file] = k + 1;
     }
     free(next);
@@ -140,13 +131,10 @@ static iron_status find_cut_off(check *c, iron_error *err) {
     for (size_t k = 0; k < l->file_count; k++) {
         const iron__ledger_file *f = &l->files[k];
 
-        if (f->whole == f->bytes ||
-            f->parts[f->part_count - 1].generation + 1 < l->generation_count)
+        if (f->info.torn == 0 || f->parts[f->part_count - 1].generation + 1 < l->generation_count)
             continue;
-        IRON_TRY(add(c,
-                     (iron_ledger_finding){IRON_LEDGER_CUT_OFF, f->rank, f->rank, f->last.step,
-                                           f->last.step, f->bytes - f->whole},
-                     err));
+        IRON_TRY(add(c, IRON_LEDGER_CUT_OFF, f->info.rank, f->info.rank, f->info.last_step,
+                     f->info.last_step, f->info.torn, err));
     }
     return IRON_OK;
 }
@@ -170,13 +158,13 @@ static bool are_same_tokens(const iron_ledgers *l, const iron__ledger_entry *x, 
     return iron__ledger_bags_equal(&x_bag, &y_bag);
 }
 
-/* How many ranks have a record among these, which are sorted by rank. */
-static uint32_t count_ranks(const iron__ledger_entry *e, size_t count) {
-    uint32_t ranks = 0;
+/* How many units there are among these entries; in one step: how many ranks have a record. */
+static size_t count_units(const iron__ledger_entry *e, size_t count) {
+    size_t units = 0;
 
     for (size_t k = 0; k < count; k = iron__ledger_unit_end(e, k, count))
-        ranks++;
-    return ranks;
+        units++;
+    return units;
 }
 
 static iron_status add_conflict(check *c, const iron__ledger_entry *now, size_t count,
@@ -184,10 +172,7 @@ static iron_status add_conflict(check *c, const iron__ledger_entry *now, size_t 
     uint32_t rank = iron__ledger_rank(c->ledgers, now);
     iron_bag bag = iron__ledger_bag(c->ledgers, now, 0, count);
 
-    return add(c,
-               (iron_ledger_finding){IRON_LEDGER_CONFLICTING_STEP, rank, rank, now->step, now->step,
-                                     bag.samples},
-               err);
+    return add(c, IRON_LEDGER_CONFLICTING_STEP, rank, rank, now->step, now->step, bag.samples, err);
 }
 
 /* Compares what counts of a step with what a generation recorded of it before: rank by rank if the
@@ -199,7 +184,7 @@ static iron_status compare_step(check *c, const iron__ledger_entry *now, size_t 
              old_world = l->generations[old->generation].world;
 
     if (world != old_world) {
-        if (count_ranks(now, now_count) == world && count_ranks(old, old_count) == old_world) {
+        if (count_units(now, now_count) == world && count_units(old, old_count) == old_world) {
             iron_bag x = iron__ledger_bag(l, now, 0, now_count),
                      y = iron__ledger_bag(l, old, 0, old_count);
 
@@ -300,7 +285,7 @@ static iron_status find_conflicts(check *c, iron_error *err) {
 
 typedef struct unit_key {
     uint64_t hash; /* of epoch and bag */
-    size_t unit, entry;
+    size_t unit;
 } unit_key;
 
 static int compare_keys(const void *a, const void *b) {
@@ -310,78 +295,63 @@ static int compare_keys(const void *a, const void *b) {
                               : (x->unit > y->unit) - (x->unit < y->unit);
 }
 
-static size_t count_units(const iron_ledgers *l) {
-    size_t units = 0;
-
-    for (size_t k = 0; k < l->count; k = iron__ledger_unit_end(l->entries, k, l->count))
-        units++;
-    return units;
-}
-
-static uint64_t unit_tokens(const iron_ledgers *l, size_t from, size_t end) {
-    uint64_t tokens = 0;
-
-    for (size_t k = from; k < end; k++)
-        tokens += iron__ledger_read(l, &l->entries[k]).tokens;
-    return tokens;
-}
-
-/* The keys of the units that have tokens; free() it. */
-static unit_key *make_keys(const check *c, size_t *count, iron_error *err) {
+static iron_status find_units(check *c, iron_error *err) {
     const iron_ledgers *l = c->ledgers;
-    unit_key *keys = malloc((c->unit_count + 1) * sizeof *keys);
-    size_t unit = 0;
+    size_t units = count_units(l->entries, l->count);
 
-    *count = 0;
-    if (!keys)
-        iron__no_memory(err, "the steps of a run");
-    for (size_t k = 0, end; keys && k < l->count; k = end, unit++) {
-        iron_bag bag;
+    IRON_TRY(IRON_NEW(&c->units, units + 1, "the steps of a run", err));
+    for (size_t k = 0; k < l->count; k = iron__ledger_unit_end(l->entries, k, l->count))
+        c->units[c->unit_count++].entry = k;
+    c->units[units].entry = l->count;
+    return IRON_OK;
+}
 
-        end = iron__ledger_unit_end(l->entries, k, l->count);
-        bag = iron__ledger_bag(l, l->entries, k, end);
-        if (unit_tokens(l, k, end) > 0)
-            keys[(*count)++] =
-                (unit_key){iron__mix64(bag.hi ^ iron__mix64(bag.lo ^ bag.samples ^
-                                                            iron__mix64(l->entries[k].epoch + 1))),
-                           unit, k};
+/* The keys of the units that have tokens, sorted. */
+static size_t make_keys(const check *c, unit_key *keys) {
+    const iron_ledgers *l = c->ledgers;
+    size_t count = 0;
+
+    for (size_t unit = 0; unit < c->unit_count; unit++) {
+        size_t from = c->units[unit].entry, end = c->units[unit + 1].entry;
+        iron_bag bag = iron__ledger_bag(l, l->entries, from, end);
+        uint64_t tokens = 0, hash = iron__mix64(l->entries[from].epoch + 1);
+
+        for (size_t k = from; k < end; k++)
+            tokens += iron__ledger_read(l, &l->entries[k]).tokens;
+        hash = iron__mix64(bag.hi ^ iron__mix64(bag.lo ^ bag.samples ^ hash));
+        if (tokens > 0)
+            keys[count++] = (unit_key){hash, unit};
     }
-    return keys;
+    qsort(keys, count, sizeof *keys, compare_keys);
+    return count;
 }
 
 static iron_status find_repeated_steps(check *c, iron_error *err) {
-    const iron_ledgers *l = c->ledgers;
+    const iron__ledger_entry *entries = c->ledgers->entries;
+    unit_mark *units = c->units;
+    unit_key *keys;
     size_t count;
-    unit_key *keys = make_keys(c, &count, err);
 
-    if (!keys)
-        return IRON_E_NOMEM;
-    qsort(keys, count, sizeof *keys, compare_keys);
+    IRON_TRY(IRON_NEW(&keys, c->unit_count, "the steps of a run", err));
+    count = make_keys(c, keys);
     /* of neighbours with the same hash, the first is the original; `same` begins its step */
     for (size_t k = 1, first = 0, same = 0; k < count; k++) {
-        const iron__ledger_entry *e = &l->entries[keys[k].entry];
+        unit_mark *unit = &units[keys[k].unit];
 
         if (keys[k].hash != keys[first].hash) {
             first = same = k;
             continue;
         }
-        if (l->entries[keys[same].entry].step != e->step)
+        if (entries[units[keys[same].unit].entry].step != entries[unit->entry].step)
             same = k;
-        c->units[keys[k].unit].is_same_step = same < k;
-        c->units[keys[k].unit].first = keys[same < k ? same : first].entry + 1;
+        unit->is_same_step = same < k;
+        unit->first = units[keys[same < k ? same : first].unit].entry + 1;
     }
     free(keys);
     return IRON_OK;
 }
 
 /* Repeated samples. */
-
-/* Whether this record is the first of its step and rank. */
-static inline bool begins_unit(const iron_ledgers *l, size_t k) {
-    const iron__ledger_entry *e = &l->entries[k];
-
-    return k == 0 || e[-1].step != e->step || e[-1].file != e->file;
-}
 
 typedef struct seen_twice {
     uint64_t hash, other; /* 0: free; the rest of the first one's seal */
@@ -473,14 +443,6 @@ static iron_status add_hashes(const sample_search *s, sample_table *t, iron_erro
     return IRON_OK;
 }
 
-/* The empty sample, whose repetition means nothing. */
-static inline bool is_empty_sample(const unsigned char *seal) {
-    const iron__seal_words none = {0, 0, 0, 0};
-
-    return iron__ledger_u64(seal) == iron__seal_fold(0, none) &&
-           iron__ledger_u64(seal + 8) == iron__seal_fold(1, none);
-}
-
 /* What a pass does with each sample of a part. */
 typedef iron_status use_sample(sample_search *s, sample_table *t, size_t entry, unit_mark *unit,
                                const unsigned char *seal, uint64_t hash, iron_error *err);
@@ -490,22 +452,20 @@ typedef iron_status use_sample(sample_search *s, sample_table *t, size_t entry, 
 static inline iron_status each_sample(sample_search *s, sample_table *t, uint64_t part,
                                       const atomic_bool *stop, use_sample *use, iron_error *err) {
     const iron_ledgers *l = s->check->ledgers;
-    unit_mark *unit = s->check->units;
-    uint64_t count;
+    unit_mark *unit = s->check->units, *end = unit + s->check->unit_count;
 
-    for (size_t k = 0; k < l->count && !atomic_load_explicit(stop, memory_order_relaxed); k++) {
-        const iron__ledger_entry *e = &l->entries[k];
-        const unsigned char *seal = iron__ledger_samples(l, e, &count);
-        uint64_t epoch_key = iron__mix64(e->epoch + 1);
+    for (; unit < end && !atomic_load_explicit(stop, memory_order_relaxed); unit++)
+        for (size_t k = unit->entry; !unit->first && k < unit[1].entry; k++) {
+            uint64_t count, epoch_key = iron__mix64(l->entries[k].epoch + 1);
+            const unsigned char *seal = iron__ledger_samples(l, &l->entries[k], &count);
 
-        unit += k > 0 && begins_unit(l, k);
-        for (uint64_t j = 0; !unit->first && j < count; j++, seal += LEDGER_SAMPLE_BYTES) {
-            uint64_t hash = sample_hash(seal, epoch_key);
+            for (uint64_t j = 0; j < count; j++, seal += LEDGER_SAMPLE_BYTES) {
+                uint64_t hash = sample_hash(seal, epoch_key);
 
-            if (iron__ledger_part_of(hash, s->parts) == part)
-                IRON_TRY(use(s, t, k, unit, seal, hash, err));
+                if (iron__ledger_part_of(hash, s->parts) == part)
+                    IRON_TRY(use(s, t, k, unit, seal, hash, err));
+            }
         }
-    }
     return IRON_OK;
 }
 
@@ -519,29 +479,27 @@ static iron_status collect_hash(sample_search *s, sample_table *t, size_t entry,
     return t->waiting == TOGETHER ? add_hashes(s, t, err) : IRON_OK;
 }
 
-static void mark_sample(unit_mark *unit, uint64_t first) {
-    uint64_t known = atomic_load(&unit->first_sample);
-
-    while ((known == 0 || first < known) &&
-           !atomic_compare_exchange_weak(&unit->first_sample, &known, first))
-        continue;
-    atomic_fetch_add(&unit->samples, 1);
-}
-
 /* Second pass: where are the samples with these hashes? */
 static iron_status find_place(sample_search *s, sample_table *t, size_t entry, unit_mark *unit,
                               const unsigned char *seal, uint64_t hash, iron_error *err) {
+    const iron__seal_words none = {0, 0, 0, 0};
+    uint64_t hi = iron__ledger_u64(seal), lo = iron__ledger_u64(seal + 8), known;
     seen_twice *found = find_twice(t, hash);
 
     (void)s;
     (void)err;
-    if (!found->hash || is_empty_sample(seal))
+    /* that the empty sample is repeated means nothing */
+    if (!found->hash || (hi == iron__seal_fold(0, none) && lo == iron__seal_fold(1, none)))
         return IRON_OK;
     if (!found->first) {
         found->first = entry + 1;
-        found->other = iron__ledger_u64(seal + 8);
-    } else if (found->other == iron__ledger_u64(seal + 8)) {
-        mark_sample(unit, found->first);
+        found->other = lo;
+    } else if (found->other == lo) {
+        known = atomic_load(&unit->first_sample);
+        while ((known == 0 || found->first < known) &&
+               !atomic_compare_exchange_weak(&unit->first_sample, &known, found->first))
+            continue;
+        atomic_fetch_add(&unit->samples, 1);
     }
     return IRON_OK;
 }
@@ -572,51 +530,32 @@ static iron_status tell_progress(void *context, uint64_t part, iron_error *err) 
     return iron__progress(o->progress, o->context, part + 1, s->parts, err);
 }
 
-/* How many samples take part in the search. */
-static uint64_t count_samples(const check *c) {
-    const iron_ledgers *l = c->ledgers;
-    const unit_mark *unit = c->units;
-    uint64_t all = 0, count;
-
-    for (size_t k = 0; k < l->count; k++) {
-        unit += k > 0 && begins_unit(l, k);
-        iron__ledger_samples(l, &l->entries[k], &count);
-        all += unit->first ? 0 : count;
-    }
-    return all;
-}
-
-/* Sizes the tables: half of the slots stay free. */
-static void plan_search(sample_search *s, uint64_t samples, uint32_t threads) {
-    uint64_t most = s->check->options->memory / threads / sizeof(uint64_t);
-
-    s->slots = 1024;
-    while (2 * s->slots <= most && s->slots < 2 * samples)
-        s->slots *= 2;
-    s->parts = samples / (s->slots / 2) + 1;
-    if (s->parts > 1) /* threads take parts in turn: as many for each */
-        s->parts = (s->parts + threads - 1) / threads * threads;
-}
-
 static iron_status find_repeated_samples(check *c, iron_error *err) {
     const iron_ledger_check_options *o = c->options;
     uint32_t threads = o->threads ? o->threads : iron__cpu_threads();
-    uint64_t samples = count_samples(c);
-    sample_search s = {.check = c};
+    uint64_t most = o->memory / threads / sizeof(uint64_t), samples = 0, count;
+    sample_search s = {.check = c, .slots = 1024};
     iron__thread_pool *pool = NULL;
     iron_status status;
 
+    for (const unit_mark *unit = c->units; unit < c->units + c->unit_count; unit++)
+        for (size_t k = unit->entry; !unit->first && k < unit[1].entry; k++, samples += count)
+            iron__ledger_samples(c->ledgers, &c->ledgers->entries[k], &count);
     if (samples == 0)
         return IRON_OK;
-    plan_search(&s, samples, threads);
-    s.tables = calloc(threads, sizeof *s.tables);
-    status = s.tables ? iron__thread_pool_create(threads, iron__allocator_default(), &pool, err)
-                      : iron__no_memory(err, "the table of samples");
+    /* half of the slots stay free */
+    while (2 * s.slots <= most && s.slots < 2 * samples)
+        s.slots *= 2;
+    s.parts = samples / (s.slots / 2) + 1;
+    if (s.parts > 1) /* threads take parts in turn: as many for each */
+        s.parts = (s.parts + threads - 1) / threads * threads;
+    IRON_TRY(IRON_NEW(&s.tables, threads, "the table of samples", err));
+    status = iron__thread_pool_create(threads, iron__allocator_default(), &pool, err);
     if (status == IRON_OK)
         status = iron__thread_pool_run_ordered(
             pool, &(iron__ordered_run){s.parts, search_part, tell_progress, &s}, err);
     iron__thread_pool_destroy(pool);
-    for (uint32_t k = 0; s.tables && k < threads; k++) {
+    for (uint32_t k = 0; k < threads; k++) {
         free(s.tables[k].seen);
         free(s.tables[k].twice);
     }
@@ -627,27 +566,21 @@ static iron_status find_repeated_samples(check *c, iron_error *err) {
 /* Turns what was marked into findings. */
 static iron_status report_units(check *c, iron_error *err) {
     const iron_ledgers *l = c->ledgers;
-    size_t unit = 0;
 
-    for (size_t k = 0, end; k < l->count; k = end, unit++) {
-        const unit_mark *u = &c->units[unit];
-        const iron__ledger_entry *e = &l->entries[k], *first;
+    for (const unit_mark *u = c->units; u < c->units + c->unit_count; u++) {
         uint64_t count = atomic_load(&u->samples), sample = atomic_load(&u->first_sample);
         iron_ledger_kind kind = IRON_LEDGER_REPEATED_SAMPLE;
+        const iron__ledger_entry *e = &l->entries[u->entry], *first;
 
-        end = iron__ledger_unit_end(l->entries, k, l->count);
         if (u->first) {
             kind = u->is_same_step ? IRON_LEDGER_SAME_ON_RANKS : IRON_LEDGER_REPEATED_STEP;
-            count = iron__ledger_bag(l, l->entries, k, end).samples;
+            count = iron__ledger_bag(l, l->entries, u->entry, u[1].entry).samples;
         } else if (count == 0) {
             continue;
         }
         first = &l->entries[(u->first ? u->first : sample) - 1];
-        IRON_TRY(
-            add(c,
-                (iron_ledger_finding){kind, iron__ledger_rank(l, e), iron__ledger_rank(l, first),
-                                      e->step, first->step, count},
-                err));
+        IRON_TRY(add(c, kind, iron__ledger_rank(l, e), iron__ledger_rank(l, first), e->step,
+                     first->step, count, err));
     }
     return IRON_OK;
 }
@@ -697,26 +630,18 @@ void iron_ledger_finding_text(const iron_ledger_finding *f, uint64_t steps, uint
 iron_status iron_ledgers_check(const iron_ledgers *ledgers,
                                const iron_ledger_check_options *options,
                                iron_ledger_findings *findings, iron_error *err) {
+    static iron_status (*const steps[])(check * c, iron_error * err) = {
+        find_units,          find_missing,          find_cut_off, find_conflicts,
+        find_repeated_steps, find_repeated_samples, report_units};
     check c = {.ledgers = ledgers, .options = options, .findings = findings};
-    iron_status status;
+    iron_status status = IRON_OK;
 
     *findings = (iron_ledger_findings){.list = NULL};
     IRON_TRY(iron__struct_check(options, sizeof *options, "iron_ledger_check_options", err));
     IRON_FAIL_IF(options->threads > IRON_THREADS_MAX, err, IRON_E_ARG,
                  "%" PRIu32 " threads; use at most %u", options->threads, IRON_THREADS_MAX);
-    c.unit_count = count_units(ledgers);
-    c.units = calloc(c.unit_count + 1, sizeof *c.units);
-    status = c.units ? find_missing(&c, err) : iron__no_memory(err, "the steps of a run");
-    if (status == IRON_OK)
-        status = find_cut_off(&c, err);
-    if (status == IRON_OK)
-        status = find_conflicts(&c, err);
-    if (status == IRON_OK)
-        status = find_repeated_steps(&c, err);
-    if (status == IRON_OK)
-        status = find_repeated_samples(&c, err);
-    if (status == IRON_OK)
-        status = report_units(&c, err);
+    for (size_t k = 0; k < sizeof steps / sizeof steps[0] && status == IRON_OK; k++)
+        status = steps[k](&c, err);
     free(c.units);
     if (status == IRON_OK && findings->count > 1)
         qsort(findings->list, findings->count, sizeof *findings->list, compare_findings);

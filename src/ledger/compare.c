@@ -51,11 +51,6 @@ static uint32_t only_world(const iron_ledgers *l) {
     return world;
 }
 
-static bool are_same_seals(const iron__ledger_step *x, const iron__ledger_step *y) {
-    return x->tokens == y->tokens && x->seal[0] == y->seal[0] && x->seal[1] == y->seal[1] &&
-           iron__ledger_bags_equal(&x->bag, &y->bag);
-}
-
 /* How two steps of equal worlds differ. */
 typedef struct step_difference {
     bool is_different, has_other_bags; /* of some rank */
@@ -76,7 +71,8 @@ static void compare_units(const iron_ledgers *a, size_t at, size_t a_end, const 
         iron__ledger_step s = iron__ledger_read(a, &a->entries[at + k]),
                           t = iron__ledger_read(b, &b->entries[bt + k]);
 
-        if (!are_same_seals(&s, &t))
+        if (s.tokens != t.tokens || s.seal[0] != t.seal[0] || s.seal[1] != t.seal[1] ||
+            !iron__ledger_bags_equal(&s.bag, &t.bag))
             break;
     }
     if (has_same_micros ? k == a_end - at : is_same_bag)
@@ -215,11 +211,8 @@ static const unsigned char *first_other_sample(const iron_ledgers *a, const step
 
 /* What happened. */
 
-static void say(iron_ledger_diff *r, iron_ledger_change change, uint64_t step, const char *format,
-                ...) __attribute__((format(printf, 4, 5)));
-
-static void say(iron_ledger_diff *r, iron_ledger_change change, uint64_t step, const char *format,
-                ...) {
+static void __attribute__((format(printf, 4, 5)))
+say(iron_ledger_diff *r, iron_ledger_change change, uint64_t step, const char *format, ...) {
     va_list arguments;
 
     r->change = change;
@@ -281,23 +274,6 @@ static void explain_gap(const iron_ledgers *a, const step_view *x, const step_vi
         say(r, IRON_LEDGER_CHANGED, y->step, "B has a step %" PRIu64 ", which A has not", y->step);
 }
 
-/* The step exists in both, and differs. */
-static void explain_step(const iron_ledgers *a, const step_view *x, const iron_ledgers *b,
-                         const step_view *y, const step_difference *d, iron_ledger_diff *r) {
-    if (r->has_same_world)
-        r->rank = d->rank;
-    if (!iron__ledger_bags_equal(&x->bag, &y->bag))
-        explain(a, x, b, y, d, r);
-    else if (d->has_other_bags)
-        say(r, IRON_LEDGER_OTHER_RANKS, y->step,
-            "step %" PRIu64 " has the same samples on other ranks, first on rank %" PRIu32, y->step,
-            d->rank);
-    else
-        say(r, IRON_LEDGER_REORDERED, y->step,
-            "step %" PRIu64 " has the same samples in another order on rank %" PRIu32, y->step,
-            d->rank);
-}
-
 iron_status iron_ledgers_diff(const iron_ledgers *a, const iron_ledgers *b, iron_ledger_diff *r,
                               iron_error *err) {
     uint32_t world_a, world_b;
@@ -324,7 +300,18 @@ iron_status iron_ledgers_diff(const iron_ledgers *a, const iron_ledgers *b, iron
             d = compare_ranks(a, &x, b, &y);
         is_equal = r->has_same_world ? !d.is_different : iron__ledger_bags_equal(&x.bag, &y.bag);
         if (!is_equal) {
-            explain_step(a, &x, b, &y, &d, r);
+            if (r->has_same_world)
+                r->rank = d.rank;
+            if (!iron__ledger_bags_equal(&x.bag, &y.bag))
+                explain(a, &x, b, &y, &d, r);
+            else if (d.has_other_bags)
+                say(r, IRON_LEDGER_OTHER_RANKS, y.step,
+                    "step %" PRIu64 " has the same samples on other ranks, first on rank %" PRIu32,
+                    y.step, d.rank);
+            else
+                say(r, IRON_LEDGER_REORDERED, y.step,
+                    "step %" PRIu64 " has the same samples in another order on rank %" PRIu32,
+                    y.step, d.rank);
             return IRON_OK;
         }
         at = x.end;

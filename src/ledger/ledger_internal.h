@@ -70,7 +70,6 @@ iron__ledger_step iron__ledger_step_read(const unsigned char *payload);
 typedef struct iron__ledger_part {
     uint32_t world, generation;
     uint64_t time_ns;
-    size_t end; /* of its records in the file's order */
 } iron__ledger_part;
 
 /* A record's place. Those of a run are sorted by step, rank, micro, generation and place, so that
@@ -81,14 +80,9 @@ typedef struct iron__ledger_entry {
 } iron__ledger_entry;
 
 typedef struct iron__ledger_file {
-    char *path;
+    iron_ledger_info info; /* its path is owned */
     const unsigned char *map;
-    size_t bytes, whole; /* whole: without the torn end */
-    uint32_t rank, flags;
-    bool is_closed, is_borrowed; /* is_borrowed: the bytes are the caller's, and have no header */
-    size_t records, superseded;
-    uint64_t samples, tokens;
-    iron__ledger_entry first, last; /* as they were written */
+    bool is_borrowed; /* the bytes are the caller's, and have no header */
     iron__ledger_part *parts;
     size_t part_count, part_capacity;
 } iron__ledger_file;
@@ -126,7 +120,7 @@ iron_status iron__ledgers_of_frames(const iron__ledger_frames *ranks, size_t cou
                                     iron_ledgers **out, iron_error *err);
 
 static inline uint32_t iron__ledger_rank(const iron_ledgers *l, const iron__ledger_entry *e) {
-    return l->files[e->file].rank;
+    return l->files[e->file].info.rank;
 }
 static inline const unsigned char *iron__ledger_payload(const iron_ledgers *l,
                                                         const iron__ledger_entry *e) {

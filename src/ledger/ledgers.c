@@ -112,17 +112,19 @@ iron_bag iron__ledger_bag(const iron_ledgers *l, const iron__ledger_entry *e, si
 static iron_status add_part(iron__ledger_file *f, uint32_t world, uint64_t time_ns,
                             iron_error *err) {
     if (!IRON_ARRAY_GROW(&f->parts, f->part_count, &f->part_capacity))
-        return iron__no_memory(err, f->path);
-    f->parts[f->part_count++] =
-        (iron__ledger_part){.world = world, .time_ns = time_ns, .end = f->records};
+        return iron__no_memory(err, f->info.path);
+    f->parts[f->part_count++] = (iron__ledger_part){.world = world, .time_ns = time_ns};
+    f->info.world = world;
+    f->info.resumes = (uint32_t)f->part_count - 1;
     return IRON_OK;
 }
 
 static iron_status add_step(iron_ledgers *l, iron__ledger_file *f, size_t offset, iron_error *err) {
     iron__ledger_step s = iron__ledger_step_read(f->map + offset);
+    iron_ledger_info *info = &f->info;
 
     if (!IRON_ARRAY_GROW(&l->entries, l->count, &l->capacity))
-        return iron__no_memory(err, f->path);
+        return iron__no_memory(err, info->path);
     l->entries[l->count++] = (iron__ledger_entry){
         .step = s.step,
         .offset = offset,
@@ -131,27 +133,14 @@ static iron_status add_step(iron_ledgers *l, iron__ledger_file *f, size_t offset
         .epoch = s.epoch,
         .generation = (uint32_t)f->part_count - 1, /* of this file, until all are known */
     };
-    if (f->records++ == 0)
-        f->first = l->entries[l->count - 1];
-    f->last = l->entries[l->count - 1];
-    f->samples += s.bag.samples;
-    f->tokens += s.tokens;
-    f->parts[f->part_count - 1].end = f->records;
-    return IRON_OK;
-}
-
-/* A frame that is not whole: the torn end of the file, or damage if a whole frame follows. */
-static iron_status judge_rest(iron__ledger_file *f, size_t at, iron_error *err) {
-    size_t left = f->bytes - at;
-    uint32_t bytes = left >= 8 ? iron__ledger_u32(f->map + at + 4) : UINT32_MAX;
-
-    f->whole = at;
-    IRON_FAIL_IF(bytes <= LEDGER_FRAME_MAX && left - LEDGER_FRAME_BYTES > bytes &&
-                     iron__ledger_frame(f->map + at + LEDGER_FRAME_BYTES + bytes,
-                                        left - LEDGER_FRAME_BYTES - bytes) > 0,
-                 err, IRON_E_FORMAT,
-                 "%.120s is damaged at byte %zu, after record %zu; restore it from a copy", f->path,
-                 at, f->records);
+    if (info->records++ == 0) {
+        info->first_step = s.step;
+        info->first_epoch = s.epoch;
+    }
+    info->last_step = s.step;
+    info->last_epoch = s.epoch;
+    info->samples += s.bag.samples;
+    info->tokens += s.tokens;
     return IRON_OK;
 }
 
@@ -160,29 +149,40 @@ static iron_status read_frames(iron_ledgers *l, iron__ledger_file *f, iron_error
 
     if (!f->is_borrowed)
         IRON_TRY(add_part(f, iron__ledger_u32(f->map + 20), iron__ledger_u64(f->map + 24), err));
-    IRON_FAIL_IF(f->is_borrowed && (iron__ledger_frame(f->map, f->bytes) == 0 ||
+    IRON_FAIL_IF(f->is_borrowed && (iron__ledger_frame(f->map, (size_t)f->info.bytes) == 0 ||
                                     iron__ledger_u32(f->map) != LEDGER_RESUME),
                  err, IRON_E_FORMAT, "the records of %.80s do not begin with their header",
-                 f->path);
-    for (; at < f->bytes; at += bytes) {
+                 f->info.path);
+    for (; at < f->info.bytes; at += bytes) {
         const unsigned char *frame = f->map + at, *payload = frame + LEDGER_FRAME_BYTES;
+        size_t left = (size_t)f->info.bytes - at;
+        uint32_t claimed;
 
-        bytes = iron__ledger_frame(frame, f->bytes - at);
-        if (bytes == 0)
-            return judge_rest(f, at, err);
-        f->is_closed = iron__ledger_u32(frame) == LEDGER_END;
+        bytes = iron__ledger_frame(frame, left);
+        if (bytes == 0) { /* the torn end of the file, or damage if a whole frame follows */
+            claimed = left >= LEDGER_FRAME_BYTES ? iron__ledger_u32(frame + 4) : UINT32_MAX;
+            f->info.torn = left;
+            f->info.is_closed = false;
+            IRON_FAIL_IF(
+                claimed <= LEDGER_FRAME_MAX && left - LEDGER_FRAME_BYTES > claimed &&
+                    iron__ledger_frame(payload + claimed, left - LEDGER_FRAME_BYTES - claimed) > 0,
+                err, IRON_E_FORMAT,
+                "%.120s is damaged at byte %zu, after record %" PRIu64 "; restore it from a copy",
+                f->info.path, at, f->info.records);
+            break;
+        }
+        f->info.is_closed = iron__ledger_u32(frame) == LEDGER_END;
         if (iron__ledger_u32(frame) == LEDGER_STEP)
             IRON_TRY(add_step(l, f, at + LEDGER_FRAME_BYTES, err));
         else if (iron__ledger_u32(frame) == LEDGER_RESUME)
             IRON_TRY(add_part(f, iron__ledger_u32(payload), iron__ledger_u64(payload + 8), err));
     }
-    f->whole = at;
     return IRON_OK;
 }
 
 /* Maps a file of at least a header. *is_ledger: it begins like one. */
 static iron_status map_file(iron__ledger_file *f, bool *is_ledger, iron_error *err) {
-    int fd = open(f->path, O_RDONLY | O_CLOEXEC);
+    int fd = open(f->info.path, O_RDONLY | O_CLOEXEC);
     unsigned char header[LEDGER_HEADER_BYTES];
     iron_status status = IRON_OK;
     struct stat about;
@@ -190,17 +190,17 @@ static iron_status map_file(iron__ledger_file *f, bool *is_ledger, iron_error *e
 
     *is_ledger = false;
     if (fd < 0 || fstat(fd, &about) != 0) {
-        status = iron__fail_path(err, "open", f->path, errno);
+        status = iron__fail_path(err, "open", f->info.path, errno);
     } else if (S_ISREG(about.st_mode) && about.st_size >= LEDGER_HEADER_BYTES &&
                pread(fd, header, sizeof header, 0) == (ssize_t)sizeof header &&
                iron__ledger_header_is_valid(header)) {
         *is_ledger = true;
-        f->bytes = (size_t)about.st_size;
-        f->rank = iron__ledger_u32(header + 16);
-        f->flags = iron__ledger_u32(header + 32);
-        map = mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        f->info.bytes = (uint64_t)about.st_size;
+        f->info.rank = iron__ledger_u32(header + 16);
+        f->info.has_samples = !(iron__ledger_u32(header + 32) & LEDGER_WITHOUT_SAMPLES);
+        map = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (map == MAP_FAILED)
-            status = iron__fail_path(err, "map", f->path, errno);
+            status = iron__fail_path(err, "map", f->info.path, errno);
         else
             f->map = map;
     }
@@ -211,18 +211,19 @@ static iron_status map_file(iron__ledger_file *f, bool *is_ledger, iron_error *e
 
 /* Adds a file if it is a ledger. */
 static iron_status add_file(iron_ledgers *l, const char *path, bool *is_ledger, iron_error *err) {
-    iron__ledger_file f = {.path = strdup(path)};
+    char *copy = strdup(path);
+    iron__ledger_file f = {.info = {.struct_size = sizeof f.info, .path = copy}};
     iron_status status;
 
-    if (!f.path || !IRON_ARRAY_GROW(&l->files, l->file_count, &l->file_capacity)) {
-        free(f.path);
+    if (!copy || !IRON_ARRAY_GROW(&l->files, l->file_count, &l->file_capacity)) {
+        free(copy);
         return iron__no_memory(err, path);
     }
     status = map_file(&f, is_ledger, err);
     if (*is_ledger)
         l->files[l->file_count++] = f;
     else
-        free(f.path);
+        free(copy);
     return status;
 }
 
@@ -269,8 +270,9 @@ static iron_status add_path(iron_ledgers *l, const char *path, iron_error *err) 
 static int compare_files(const void *a, const void *b) {
     const iron__ledger_file *x = a, *y = b;
 
-    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
-                              : strcmp(x->path, y->path);
+    return x->info.rank != y->info.rank
+               ? (x->info.rank > y->info.rank) - (x->info.rank < y->info.rank)
+               : strcmp(x->info.path, y->info.path);
 }
 
 /* Sorts the files by rank, and reads them. */
@@ -278,10 +280,10 @@ static iron_status read_files(iron_ledgers *l, iron_error *err) {
     if (l->file_count > 1)
         qsort(l->files, l->file_count, sizeof *l->files, compare_files);
     for (size_t k = 0; k < l->file_count; k++) {
-        IRON_FAIL_IF(k > 0 && l->files[k].rank == l->files[k - 1].rank, err, IRON_E_ARG,
+        IRON_FAIL_IF(k > 0 && l->files[k].info.rank == l->files[k - 1].info.rank, err, IRON_E_ARG,
                      "%.80s and %.80s are both of rank %" PRIu32
                      "; a run has one ledger for each rank",
-                     l->files[k - 1].path, l->files[k].path, l->files[k].rank);
+                     l->files[k - 1].info.path, l->files[k].info.path, l->files[k].info.rank);
         IRON_TRY(read_frames(l, &l->files[k], err));
     }
     return IRON_OK;
@@ -297,14 +299,14 @@ static void match_parts(const iron_ledgers *l, iron__ledger_file *f) {
     size_t expected = 0, g = 0;
 
     for (size_t k = 0; k < l->generation_count; k++)
-        expected += l->generations[k].world > f->rank;
+        expected += l->generations[k].world > f->info.rank;
     for (size_t k = 0; k < f->part_count; k++) {
         iron__ledger_part *part = &f->parts[k];
         size_t left = f->part_count - 1 - k, best = l->generation_count;
 
         for (size_t at = g; at + left < l->generation_count; at++) {
             const iron__ledger_generation *to = &l->generations[at];
-            bool fits = to->world > f->rank && to->world == part->world;
+            bool fits = to->world > f->info.rank && to->world == part->world;
 
             if (fits && (best == l->generation_count ||
                          distance(to->time_ns, part->time_ns) <
@@ -325,9 +327,7 @@ static iron_status find_generations(iron_ledgers *l, iron_error *err) {
         if (l->files[k].part_count > most->part_count)
             most = &l->files[k];
     l->generation_count = most->part_count;
-    l->generations = calloc(most->part_count, sizeof *l->generations);
-    if (!l->generations)
-        return iron__no_memory(err, most->path);
+    IRON_TRY(IRON_NEW(&l->generations, most->part_count, most->info.path, err));
     for (size_t k = 0; k < most->part_count; k++)
         l->generations[k] = (iron__ledger_generation){.world = most->parts[k].world,
                                                       .time_ns = most->parts[k].time_ns,
@@ -367,14 +367,6 @@ static int compare_entries(const void *a, const void *b) {
     return 0;
 }
 
-static void sort_entries(iron__ledger_entry *e, size_t count) {
-    for (size_t k = 1; k < count; k++)
-        if (compare_entries(&e[k - 1], &e[k]) > 0) {
-            qsort(e, count, sizeof *e, compare_entries);
-            return;
-        }
-}
-
 static bool counts(const iron_ledgers *l, size_t k) {
     const iron__ledger_entry *e = &l->entries[k];
     bool is_last =
@@ -389,19 +381,18 @@ static iron_status divide(iron_ledgers *l, iron_error *err) {
     iron__ledger_entry *old;
 
     for (size_t k = 0; k < l->count; k++)
-        history += !counts(l, k);
-    old = malloc((history + 1) * sizeof *old);
-    if (!old)
-        return iron__no_memory(err, "the records of a run");
-    for (size_t k = 0, h = 0; k < l->count; k++) {
+        kept += counts(l, k);
+    IRON_TRY(IRON_NEW(&old, l->count - kept, "the records of a run", err));
+    kept = 0;
+    for (size_t k = 0; k < l->count; k++) {
         bool is_counted = counts(l, k); /* looks at the next one, which has not moved */
         iron__ledger_entry e = l->entries[k];
 
         if (is_counted) {
             l->entries[kept++] = e;
         } else {
-            old[h++] = e;
-            l->files[e.file].superseded++;
+            old[history++] = e;
+            l->files[e.file].info.superseded++;
         }
     }
     if (history > 0)
@@ -413,75 +404,63 @@ static iron_status divide(iron_ledgers *l, iron_error *err) {
     return IRON_OK;
 }
 
-static void count_steps(iron_ledgers *l) {
+static iron_status prepare(iron_ledgers *l, iron_error *err) {
+    IRON_TRY(read_files(l, err));
+    IRON_TRY(find_generations(l, err));
+    for (size_t k = 1; k < l->count; k++)
+        if (compare_entries(&l->entries[k - 1], &l->entries[k]) > 0) {
+            qsort(l->entries, l->count, sizeof *l->entries, compare_entries);
+            break;
+        }
+    IRON_TRY(divide(l, err));
     for (size_t k = 0; k < l->count; k = iron__ledger_step_end(l->entries, k, l->count))
         l->steps++;
     for (size_t k = 0; k < l->file_count; k++)
-        l->ranks += l->files[k].records > l->files[k].superseded;
+        l->ranks += l->files[k].info.records > l->files[k].info.superseded;
+    return IRON_OK;
 }
 
-/* Reads the files that were added. Takes the ledgers. */
-static iron_status finish(iron_ledgers *l, iron_ledgers **out, iron_error *err) {
-    iron_status status = read_files(l, err);
-
+/* Reads the files, if all could be added. Takes the ledgers. */
+static iron_status finish(iron_ledgers *l, iron_status status, iron_ledgers **out,
+                          iron_error *err) {
     if (status == IRON_OK)
-        status = find_generations(l, err);
-    if (status == IRON_OK) {
-        sort_entries(l->entries, l->count);
-        status = divide(l, err);
-    }
-    if (status == IRON_OK) {
-        count_steps(l);
-        *out = l;
-    } else {
+        status = prepare(l, err);
+    if (status != IRON_OK)
         iron_ledgers_close(l);
-    }
+    *out = status == IRON_OK ? l : NULL;
     return status;
 }
 
 iron_status iron__ledgers_of_frames(const iron__ledger_frames *ranks, size_t count,
                                     iron_ledgers **out, iron_error *err) {
     iron_ledgers *l = calloc(1, sizeof *l);
+    bool has_room = l && count > 0 && (l->files = calloc(count, sizeof *l->files));
 
-    *out = NULL;
-    if (l)
-        l->files = calloc(count + 1, sizeof *l->files);
-    if (!l || !l->files || count == 0) {
-        iron_ledgers_close(l);
-        return iron__no_memory(err, "the ledgers of a run");
-    }
-    for (size_t k = 0; k < count; k++) {
+    for (size_t k = 0; has_room && k < count; k++) {
         iron__ledger_file *f = &l->files[l->file_count++];
 
-        *f = (iron__ledger_file){.path = iron__print("rank %" PRIu32, ranks[k].rank),
+        *f = (iron__ledger_file){.info = {.struct_size = sizeof f->info,
+                                          .path = iron__print("rank %" PRIu32, ranks[k].rank),
+                                          .bytes = ranks[k].count,
+                                          .rank = ranks[k].rank,
+                                          .has_samples = true},
                                  .map = ranks[k].bytes,
-                                 .bytes = ranks[k].count,
-                                 .rank = ranks[k].rank,
                                  .is_borrowed = true};
-        if (!f->path) {
-            iron_ledgers_close(l);
-            return iron__no_memory(err, "the ledgers of a run");
-        }
+        has_room = f->info.path != NULL;
     }
-    return finish(l, out, err);
+    return finish(l, has_room ? IRON_OK : iron__no_memory(err, "the ledgers of a run"), out, err);
 }
 
 iron_status iron_ledgers_open(const char *const *paths, size_t count, iron_ledgers **out,
                               iron_error *err) {
-    iron_ledgers *l = calloc(1, sizeof *l);
-    iron_status status = l ? IRON_OK : iron__no_memory(err, "ledgers");
+    iron_ledgers *l;
+    iron_status status = IRON_NEW(&l, 1, "ledgers", err);
 
-    *out = NULL;
     for (size_t k = 0; status == IRON_OK && k < count; k++)
         status = add_path(l, paths[k], err);
-    if (status == IRON_OK && (!l->files || l->file_count == 0)) {
-        status = IRON_E_ARG;
-        iron__fail(err, status, 0, "no ledgers; name files, or a folder of them");
-    }
-    if (status == IRON_OK)
-        return finish(l, out, err);
-    iron_ledgers_close(l);
-    return status;
+    if (status == IRON_OK && l->file_count == 0)
+        status = iron__fail(err, IRON_E_ARG, 0, "no ledgers; name files, or a folder of them");
+    return finish(l, status, out, err);
 }
 
 void iron_ledgers_close(iron_ledgers *l) {
@@ -491,8 +470,8 @@ void iron_ledgers_close(iron_ledgers *l) {
         iron__ledger_file *f = &l->files[k];
 
         if (f->map && !f->is_borrowed)
-            munmap((void *)(uintptr_t)f->map, f->bytes);
-        free(f->path);
+            munmap((void *)(uintptr_t)f->map, (size_t)f->info.bytes);
+        free((char *)(uintptr_t)f->info.path);
         free(f->parts);
     }
     free(l->files);
@@ -503,21 +482,10 @@ void iron_ledgers_close(iron_ledgers *l) {
 
 /* What a caller sees. */
 
-/* Ranks of the largest world that has records, without a ledger. */
-static void count_missing_ranks(const iron_ledgers *l, iron_ledgers_summary *s) {
-    uint32_t world = 0, next = 0;
-
-    for (size_t k = 0; k < l->generation_count; k++)
-        if (l->generations[k].world > world)
-            world = l->generations[k].world;
-    for (size_t k = 0; k < l->file_count && next == l->files[k].rank; k++)
-        next++;
-    s->missing_ranks = world > l->file_count ? world - (uint32_t)l->file_count : 0;
-    s->first_missing_rank = next;
-}
-
 iron_status iron_ledgers_summarize(const iron_ledgers *l, iron_ledgers_summary *s,
                                    iron_error *err) {
+    uint32_t world = 0, next = 0;
+
     IRON_TRY(iron__struct_check(s, sizeof *s, "iron_ledgers_summary", err));
     *s = (iron_ledgers_summary){
         .struct_size = sizeof *s,
@@ -528,7 +496,14 @@ iron_status iron_ledgers_summarize(const iron_ledgers *l, iron_ledgers_summary *
         .records = l->count + l->history_count,
         .superseded = l->history_count,
     };
-    count_missing_ranks(l, s);
+    /* ranks of the largest world, without a ledger */
+    for (size_t k = 0; k < l->generation_count; k++)
+        if (l->generations[k].world > world)
+            world = l->generations[k].world;
+    while (next < l->file_count && next == l->files[next].info.rank)
+        next++;
+    s->missing_ranks = world > l->file_count ? world - (uint32_t)l->file_count : 0;
+    s->first_missing_rank = next;
     if (l->count > 0) {
         s->first_step = l->entries[0].step;
         s->last_step = l->entries[l->count - 1].step;
@@ -544,31 +519,10 @@ iron_status iron_ledgers_summarize(const iron_ledgers *l, iron_ledgers_summary *
 
 iron_status iron_ledgers_at(const iron_ledgers *l, size_t index, iron_ledger_info *info,
                             iron_error *err) {
-    const iron__ledger_file *f;
-
     IRON_TRY(iron__struct_check(info, sizeof *info, "iron_ledger_info", err));
     IRON_FAIL_IF(index >= l->file_count, err, IRON_E_ARG, "ledger %zu of %zu", index,
                  l->file_count);
-    f = &l->files[index];
-    *info = (iron_ledger_info){
-        .struct_size = sizeof *info,
-        .rank = f->rank,
-        .world = f->parts[f->part_count - 1].world,
-        .resumes = (uint32_t)f->part_count - 1,
-        .is_closed = f->is_closed && f->whole == f->bytes,
-        .has_samples = !(f->flags & LEDGER_WITHOUT_SAMPLES),
-        .path = f->path,
-        .bytes = f->bytes,
-        .torn = f->bytes - f->whole,
-        .records = f->records,
-        .superseded = f->superseded,
-        .samples = f->samples,
-        .tokens = f->tokens,
-        .first_step = f->first.step,
-        .last_step = f->last.step,
-        .first_epoch = f->first.epoch,
-        .last_epoch = f->last.epoch,
-    };
+    *info = l->files[index].info;
     return IRON_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/memory.h"
 #include "digest/digest_internal.h"
 #include "io/checksum.h"
 
@@ -103,25 +104,6 @@ static iron_status write_all(iron_recorder *r, const unsigned char *data, size_t
 
 /* Opening. */
 
-static iron_status check_options(const iron_recorder_options *o, iron_error *err) {
-    IRON_TRY(iron__struct_check(o, sizeof *o, "iron_recorder_options", err));
-    IRON_FAIL_IF(o->world == 0 || o->rank >= o->world, err, IRON_E_ARG,
-                 "rank %" PRIu32 " of %" PRIu32 "; ranks are 0 to world - 1", o->rank, o->world);
-    IRON_FAIL_IF(!(o->flush_seconds >= 0), err, IRON_E_ARG, "flush after %g seconds; use 0 or more",
-                 o->flush_seconds);
-    return IRON_OK;
-}
-
-/* One recorder at a time. File systems without locks are trusted. */
-static iron_status lock(iron_recorder *r, iron_error *err) {
-    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    IRON_FAIL_IF(fcntl(r->fd, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN), err,
-                 IRON_E_STATE, "%.160s is open in another recorder; each rank needs its own ledger",
-                 r->path);
-    return IRON_OK;
-}
-
 static iron_status write_header(iron_recorder *r, iron_error *err) {
     const iron_recorder_options *o = &r->options;
     unsigned char header[LEDGER_HEADER_BYTES] = LEDGER_MAGIC, *at = header + 8;
@@ -133,23 +115,11 @@ static iron_status write_header(iron_recorder *r, iron_error *err) {
     return write_all(r, header, sizeof header, err);
 }
 
-/* The end of the last whole frame. */
-static iron_status find_end(const iron_recorder *r, size_t bytes, size_t *end, iron_error *err) {
-    const unsigned char *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, r->fd, 0);
-
-    if (map == MAP_FAILED)
-        return iron__fail_path(err, "map", r->path, errno);
-    *end = LEDGER_HEADER_BYTES;
-    for (size_t frame; (frame = iron__ledger_frame(map + *end, bytes - *end)) > 0;)
-        *end += frame;
-    munmap((void *)(uintptr_t)map, bytes);
-    return IRON_OK;
-}
-
 /* Goes on with a ledger: removes a torn end and writes the mark. */
 static iron_status resume(iron_recorder *r, size_t bytes, iron_error *err) {
     unsigned char header[LEDGER_HEADER_BYTES], mark[LEDGER_FRAME_BYTES + LEDGER_RESUME_BYTES] = {0};
-    size_t end = 0;
+    size_t end = LEDGER_HEADER_BYTES, frame;
+    const unsigned char *map;
 
     IRON_FAIL_IF(
         bytes < sizeof header || pread(r->fd, header, sizeof header, 0) != (ssize_t)sizeof header ||
@@ -159,7 +129,12 @@ static iron_status resume(iron_recorder *r, size_t bytes, iron_error *err) {
                  "%.140s is the ledger of rank %" PRIu32 ", not of rank %" PRIu32, r->path,
                  iron__ledger_u32(header + 16), r->options.rank);
     r->options.is_without_samples = (iron__ledger_u32(header + 32) & LEDGER_WITHOUT_SAMPLES) != 0;
-    IRON_TRY(find_end(r, bytes, &end, err));
+    map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, r->fd, 0);
+    if (map == MAP_FAILED)
+        return iron__fail_path(err, "map", r->path, errno);
+    while ((frame = iron__ledger_frame(map + end, bytes - end)) > 0)
+        end += frame; /* of the last whole frame */
+    munmap((void *)(uintptr_t)map, bytes);
     if (ftruncate(r->fd, (off_t)end) != 0 || lseek(r->fd, (off_t)end, SEEK_SET) < 0)
         return iron__fail_path(err, "write", r->path, errno);
     put64(put32(put32(mark + LEDGER_FRAME_BYTES, r->options.world), 0), now_ns());
@@ -168,6 +143,7 @@ static iron_status resume(iron_recorder *r, size_t bytes, iron_error *err) {
 }
 
 static iron_status open_file(iron_recorder *r, iron_error *err) {
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     bool is_append = r->options.is_append;
     struct stat about;
 
@@ -176,7 +152,10 @@ static iron_status open_file(iron_recorder *r, iron_error *err) {
                  "%.140s exists; go on with it (append) or choose another name", r->path);
     if (r->fd < 0)
         return iron__fail_path(err, "create", r->path, errno);
-    IRON_TRY(lock(r, err));
+    /* one recorder at a time; file systems without locks are trusted */
+    IRON_FAIL_IF(fcntl(r->fd, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN), err,
+                 IRON_E_STATE, "%.160s is open in another recorder; each rank needs its own ledger",
+                 r->path);
     if (fstat(r->fd, &about) != 0)
         return iron__fail_path(err, "read", r->path, errno);
     IRON_FAIL_IF(!S_ISREG(about.st_mode), err, IRON_E_ARG,
@@ -194,14 +173,17 @@ static void destroy(iron_recorder *r) {
 
 iron_status iron_recorder_open(const char *path, const iron_recorder_options *options,
                                iron_recorder **out, iron_error *err) {
+    const iron_recorder_options *o = options;
     iron_recorder *r;
     iron_status status;
 
     *out = NULL;
-    IRON_TRY(check_options(options, err));
-    r = calloc(1, sizeof *r);
-    if (!r)
-        return iron__no_memory(err, path);
+    IRON_TRY(iron__struct_check(o, sizeof *o, "iron_recorder_options", err));
+    IRON_FAIL_IF(o->world == 0 || o->rank >= o->world, err, IRON_E_ARG,
+                 "rank %" PRIu32 " of %" PRIu32 "; ranks are 0 to world - 1", o->rank, o->world);
+    IRON_FAIL_IF(!(o->flush_seconds >= 0), err, IRON_E_ARG, "flush after %g seconds; use 0 or more",
+                 o->flush_seconds);
+    IRON_TRY(IRON_NEW(&r, 1, path, err));
     *r = (iron_recorder){.fd = -1, .owner = getpid(), .options = *options, .path = strdup(path)};
     status = r->path ? open_file(r, err) : iron__no_memory(err, path);
     r->flushed = iron__clock_ns();

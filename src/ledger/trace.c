@@ -238,15 +238,14 @@ typedef struct copy_of {
 typedef struct lookup {
     const iron_ledgers *ledgers;
     const iron_ledger_trace_options *options;
-    const uint64_t *seals, *firsts; /* firsts: of each record, the number of its first sample */
+    const uint64_t *seals;
+    uint64_t *firsts; /* of each record, the number of its first sample */
     uint64_t samples;
     uint32_t *seen;
     uint64_t *places;
-    size_t slots;
+    size_t slots; /* of each table: a power of two */
     uint64_t parts;
-    struct {
-        slot *slots;
-    } * tables; /* of each worker */
+    slot **tables; /* of each worker */
     pthread_mutex_t mutex;
     copy_of *copies; /* samples that the dataset has again */
     size_t copy_count, copy_capacity;
@@ -262,51 +261,41 @@ static slot *find_slot(const lookup *l, slot *table, uint64_t hash, uint64_t oth
     return &table[at];
 }
 
-static iron_status add_copy(lookup *l, uint64_t first, uint64_t copy, iron_error *err) {
-    bool has_room;
-
-    pthread_mutex_lock(&l->mutex);
-    has_room = IRON_ARRAY_GROW(&l->copies, l->copy_count, &l->copy_capacity);
-    if (has_room)
-        l->copies[l->copy_count++] = (copy_of){first, copy};
-    pthread_mutex_unlock(&l->mutex);
-    return has_room ? IRON_OK : iron__no_memory(err, "repeated samples of the dataset");
-}
-
-static iron_status fill_table(lookup *l, slot *table, uint64_t part, iron_error *err) {
+static iron_status look_up_part(void *context, uint32_t worker, uint64_t part,
+                                const atomic_bool *stop, iron_error *err) {
+    lookup *l = context;
+    const iron_ledgers *of = l->ledgers;
     size_t left = l->slots - l->slots / 8;
+    slot *table;
 
+    if (!l->tables[worker])
+        l->tables[worker] = malloc(l->slots * sizeof *table);
+    table = l->tables[worker];
+    if (!table)
+        return iron__no_memory(err, "the table of samples");
     memset(table, 0, l->slots * sizeof *table);
     for (uint64_t k = 0; k < l->samples; k++) {
         uint64_t hash = iron__mix64(l->seals[2 * k]);
+        bool has_room;
         slot *s;
 
         if (iron__ledger_part_of(hash, l->parts) != part)
             continue;
         s = find_slot(l, table, hash, l->seals[2 * k + 1]);
         if (s->sample) {
-            IRON_TRY(add_copy(l, s->sample - 1, k, err));
+            pthread_mutex_lock(&l->mutex);
+            has_room = IRON_ARRAY_GROW(&l->copies, l->copy_count, &l->copy_capacity);
+            if (has_room)
+                l->copies[l->copy_count++] = (copy_of){s->sample - 1, k};
+            pthread_mutex_unlock(&l->mutex);
+            if (!has_room)
+                return iron__no_memory(err, "repeated samples of the dataset");
             continue;
         }
         IRON_FAIL_IF(left-- == 0, err, IRON_E_NOMEM,
                      "the seals of the samples are not evenly distributed; use more --memory");
         *s = (slot){hash, k + 1};
     }
-    return IRON_OK;
-}
-
-static iron_status look_up_part(void *context, uint32_t worker, uint64_t part,
-                                const atomic_bool *stop, iron_error *err) {
-    lookup *l = context;
-    const iron_ledgers *of = l->ledgers;
-    slot *table;
-
-    if (!l->tables[worker].slots)
-        l->tables[worker].slots = malloc(l->slots * sizeof *table);
-    table = l->tables[worker].slots;
-    if (!table)
-        return iron__no_memory(err, "the table of samples");
-    IRON_TRY(fill_table(l, table, part, err));
     for (size_t k = 0; k < of->count && !atomic_load_explicit(stop, memory_order_relaxed); k++) {
         uint64_t count;
         const unsigned char *at = iron__ledger_samples(of, &of->entries[k], &count);
@@ -336,16 +325,14 @@ static iron_status look_up(lookup *l, iron_error *err) {
     while (2 * l->slots <= most && l->slots < 2 * l->samples)
         l->slots *= 2;
     l->parts = l->samples / (l->slots / 2) + 1;
-    l->tables = calloc(threads, sizeof *l->tables);
-    if (!l->tables)
-        return iron__no_memory(err, "the table of samples");
+    IRON_TRY(IRON_NEW(&l->tables, threads, "the table of samples", err));
     status = iron__thread_pool_create(threads, iron__allocator_default(), &pool, err);
     if (status == IRON_OK)
         status = iron__thread_pool_run_ordered(
             pool, &(iron__ordered_run){l->parts, look_up_part, NULL, l}, err);
     iron__thread_pool_destroy(pool);
     for (uint32_t k = 0; k < threads; k++)
-        free(l->tables[k].slots);
+        free(l->tables[k]);
     free(l->tables);
     return status;
 }
@@ -374,21 +361,6 @@ static void distribute(lookup *l) {
     }
 }
 
-/* The number of each record's first sample; free() it. */
-static uint64_t *number_samples(const iron_ledgers *l, uint64_t *samples, iron_error *err) {
-    uint64_t *firsts = malloc((l->count + 1) * sizeof *firsts), count;
-
-    *samples = 0;
-    if (!firsts)
-        iron__no_memory(err, "the records of a run");
-    for (size_t k = 0; firsts && k < l->count; k++) {
-        firsts[k] = *samples;
-        iron__ledger_samples(l, &l->entries[k], &count);
-        *samples += count;
-    }
-    return firsts;
-}
-
 static void summarize(iron_ledger_trace *t, const iron_ledgers *l, const uint64_t *firsts) {
     iron_ledger_trace_summary *s = &t->summary;
     const uint64_t *places = t->places.map;
@@ -407,43 +379,38 @@ static void summarize(iron_ledger_trace *t, const iron_ledgers *l, const uint64_
     }
 }
 
-static iron_status trace(iron_ledger_trace *t, const iron_ledgers *l, dataset *d,
-                         const iron_ledger_trace_options *o, iron_error *err) {
-    uint64_t *firsts = number_samples(l, &t->summary.samples, err);
-    lookup job = {.ledgers = l, .options = o, .firsts = firsts};
-    iron_status status = firsts ? read_dataset(d, o, err) : IRON_E_NOMEM;
+static iron_status trace(iron_ledger_trace *t, lookup *job, dataset *d, iron_error *err) {
+    const iron_ledgers *l = job->ledgers;
+    uint64_t count;
 
+    IRON_TRY(scratch_open(&t->seals, err));
+    IRON_TRY(IRON_NEW(&job->firsts, l->count, "the records of a run", err));
+    for (size_t k = 0; k < l->count; k++, t->summary.samples += count) {
+        job->firsts[k] = t->summary.samples;
+        iron__ledger_samples(l, &l->entries[k], &count);
+    }
+    IRON_TRY(read_dataset(d, job->options, err));
     t->summary.dataset_samples = d->samples;
     t->summary.dataset_tokens = d->position;
-    if (status == IRON_OK)
-        status = scratch_map(&t->seals, (size_t)d->samples * LEDGER_SAMPLE_BYTES, err);
-    if (status == IRON_OK)
-        status = scratch_make(&t->seen, (size_t)d->samples, sizeof(uint32_t), err);
-    if (status == IRON_OK)
-        status = scratch_make(&t->places, (size_t)t->summary.samples, sizeof(uint64_t), err);
-    if (status == IRON_OK) {
-        job.seals = t->seals.map;
-        job.samples = d->samples;
-        job.seen = t->seen.map;
-        job.places = t->places.map;
-        pthread_mutex_init(&job.mutex, NULL);
-        status = look_up(&job, err);
-        pthread_mutex_destroy(&job.mutex);
-    }
-    if (status == IRON_OK) {
-        distribute(&job);
-        t->summary.copies = job.copy_count;
-        summarize(t, l, firsts);
-    }
-    free(job.copies);
-    free(firsts);
-    return status;
+    IRON_TRY(scratch_map(&t->seals, (size_t)d->samples * LEDGER_SAMPLE_BYTES, err));
+    IRON_TRY(scratch_make(&t->seen, (size_t)d->samples, sizeof(uint32_t), err));
+    IRON_TRY(scratch_make(&t->places, (size_t)t->summary.samples, sizeof(uint64_t), err));
+    job->seals = t->seals.map;
+    job->samples = d->samples;
+    job->seen = t->seen.map;
+    job->places = t->places.map;
+    IRON_TRY(look_up(job, err));
+    distribute(job);
+    t->summary.copies = job->copy_count;
+    summarize(t, l, job->firsts);
+    return IRON_OK;
 }
 
 iron_status iron_ledgers_trace(const iron_ledgers *ledgers, iron_source *source,
                                const iron_ledger_trace_options *options, iron_ledger_trace **out,
                                iron_error *err) {
     iron_bag_cut cut = {IRON_BAG_CUT_NONE, 0};
+    lookup job = {.ledgers = ledgers, .options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
     iron_ledger_trace *t;
     dataset *d;
     iron_status status;
@@ -455,20 +422,20 @@ iron_status iron_ledgers_trace(const iron_ledgers *ledgers, iron_source *source,
     IRON_FAIL_IF(cut.kind == IRON_BAG_CUT_NONE || cut.kind == IRON_BAG_CUT_EOS, err, IRON_E_ARG,
                  "say how the loader cuts samples: every so many tokens, or the files' rows");
     for (size_t k = 0; k < ledgers->file_count; k++)
-        IRON_FAIL_IF(ledgers->files[k].flags & LEDGER_WITHOUT_SAMPLES, err, IRON_E_ARG,
+        IRON_FAIL_IF(!ledgers->files[k].info.has_samples, err, IRON_E_ARG,
                      "%.140s was recorded without the seals of its samples; they cannot be traced",
-                     ledgers->files[k].path);
+                     ledgers->files[k].info.path);
     t = calloc(1, sizeof *t);
     d = calloc(1, sizeof *d);
-    if (t)
+    if (t) {
         t->seals.fd = t->seen.fd = t->places.fd = -1;
-    status = t && d ? scratch_open(&t->seals, err) : iron__no_memory(err, "a trace");
-    if (status == IRON_OK) {
-        t->summary.struct_size = sizeof t->summary;
-        t->summary.cut = cut;
-        *d = (dataset){.source = source, .cut = cut, .to = &t->seals};
-        status = trace(t, ledgers, d, options, err);
+        t->summary = (iron_ledger_trace_summary){.struct_size = sizeof t->summary, .cut = cut};
     }
+    if (d && t)
+        *d = (dataset){.source = source, .cut = cut, .to = &t->seals};
+    status = t && d ? trace(t, &job, d, err) : iron__no_memory(err, "a trace");
+    free(job.copies);
+    free(job.firsts);
     free(d);
     if (status == IRON_OK)
         *out = t;

@@ -9,6 +9,7 @@
  * While no server runs, its lock is shared, so that none starts meanwhile.
  */
 #include "core/fail.h"
+#include "core/memory.h"
 #include "store/store_internal.h"
 
 #include <iron/iron_server.h>
@@ -104,17 +105,16 @@ static void remove_partial(const char *partial) {
 
 /* Everything but the rename. */
 static iron_status fill_partial(source *from, const char *partial, iron_error *err) {
-    iron_status status = IRON_E_NOMEM;
-    char *path = NULL;
+    char *path = iron__print("%s/iron.db", partial);
+    iron_status status;
     int directory = -1;
 
     remove_partial(partial); /* left by a process that was interrupted here */
     if (mkdir(partial, 0700) != 0 || (directory = open(partial, O_RDONLY | O_DIRECTORY)) < 0)
         status = iron__fail_path(err, "make", partial, errno);
-    else if (asprintf(&path, "%s/iron.db", partial) < 0)
-        iron__fail(err, status, 0, "out of memory for a file name");
     else
-        status = copy_pages(from->store.db, directory, path, err);
+        status = path ? copy_pages(from->store.db, directory, path, err)
+                      : iron__no_memory(err, "a file name");
     if (status == IRON_OK)
         status = iron__marker_of_rows(directory, from->store.db, err);
     if (directory >= 0)
@@ -139,14 +139,15 @@ static iron_status sync_parent(const char *target, iron_error *err) {
 
 iron_status iron_server_backup(const char *data, const char *target, iron_error *err) {
     struct stat info;
-    char *partial = NULL;
+    char *partial;
     iron_status status;
     source from;
 
     IRON_FAIL_IF(lstat(target, &info) == 0, err, IRON_E_ARG,
                  "%.120s exists; choose another name, or move it away", target);
-    if (asprintf(&partial, "%s.partial", target) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
+    partial = iron__print("%s.partial", target);
+    if (!partial)
+        return iron__no_memory(err, "a file name");
     status = source_open(&from, data, err);
     if (status == IRON_OK) {
         status = fill_partial(&from, partial, err);

@@ -23,6 +23,7 @@
 #include "core/array.h"
 #include "core/clock.h"
 #include "core/fail.h"
+#include "core/memory.h"
 #include "engine/checkpoint.h"
 #include "store/store_internal.h"
 
@@ -45,33 +46,25 @@ struct writer_job {
     /* Its part of the transaction. Failing makes the store read-only; a refusal of this job alone
      * is returned in the job's own fields. */
     iron_status (*run)(iron__writer *writer, writer_job *job, iron_error *err);
-    void (*publish)(iron__store *store, writer_job *job); /* after COMMIT; may be NULL */
     iron__store_engine *entry;
+    iron__feed *feed; /* of run_small, run_block and run_large */
     iron_status (*write)(iron__database *db, void *context, iron_error *err); /* of run_write */
     void *context;
     bool is_growing;            /* refused while the disk is full */
     bool is_done;               /* create, delete: the name was free, the engine existed */
+    iron__feed_outcome outcome; /* of the feed */
     iron__feed_outcome refused; /* READ_ONLY, FULL: see error; DONE: it was not */
     iron_error error;           /* of a refusal */
     sem_t done;
 };
-
-/* What the writer has made of a feed. */
-typedef struct feed_result {
-    iron__feed_outcome outcome;
-    iron__engine_summary after;
-    uint64_t tokens, batches; /* of the feed alone */
-    uint64_t position;        /* of the engine now */
-} feed_result;
 
 /* Feeds that were applied and wait for their state hash. One hash is a chain of dependent
  * multiplications and takes longer than the rest of a small feed; four side by side take hardly
  * longer than one. So the nodes after each feed are copied, and rows are written when four feeds
  * are waiting, or when a row is needed earlier. */
 typedef struct pending_feed {
-    iron__store_engine *entry;
+    iron__feed *feed;
     iron__feed_row row;
-    feed_result *result;
     iron__node_arrays nodes;
     unsigned char (*batches)[IRON_BATCH_BYTES]; /* encoded as they close */
     size_t batch_count, batch_room;
@@ -98,8 +91,8 @@ struct iron__writer {
     iron__store_ledger ledger, committed; /* as of the current transaction; as of the last */
     pending_feeds pending;
     writer_cleanup cleanup;
-    iron__store_engine **changed; /* by the current transaction */
-    size_t changed_count;         /* at most GROUP_JOBS */
+    iron__store_engine *changed[GROUP_JOBS]; /* by the current transaction */
+    size_t changed_count;
     bool wants_snapshots;
     uint32_t groups_since_cleanup;
     uint64_t group_ms;     /* when the current group began */
@@ -108,14 +101,14 @@ struct iron__writer {
 
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t lock; /* guards what follows, up to busy_since_ns */
+    pthread_mutex_t lock; /* guards what follows, up to wants_cleanup */
     pthread_cond_t has_work;
     writer_job *first, **last;
-    uint32_t queued;
     bool is_closing, wants_cleanup;
-    uint64_t commits, jobs, snapshots, last_commit_ms;
-    iron__latency commit_latency;
+    atomic_uint queued;
+    atomic_uint_fast64_t commits, jobs, snapshots, last_commit_ms;
     atomic_uint_fast64_t busy_since_ns; /* 0: idle */
+    iron__latency commit_latency;
 };
 
 /* The rate counter. Tokens are counted per quarter of a second, in a ring of slots. A slot is one
@@ -150,12 +143,6 @@ static bool rate_counter_add(iron__rate_counter *counter, uint64_t now_ns, uint6
     return before == 0;
 }
 
-static double count_of(const iron__rate_counter *counter, uint64_t interval) {
-    const atomic_uint_fast64_t *slot = &counter->slots[interval % IRON_RATE_SLOTS];
-
-    return (double)count_in(atomic_load_explicit(slot, memory_order_relaxed), interval);
-}
-
 /* Tokens per second; 0 from two and a quarter seconds after the last ones. The oldest interval is
  * weighted with what remains of the current one, so that the rate has no steps. */
 static double rate_counter_rate(const iron__rate_counter *counter, uint64_t now_ns) {
@@ -163,11 +150,37 @@ static double rate_counter_rate(const iron__rate_counter *counter, uint64_t now_
     double passed = (double)(now_ns % RATE_INTERVAL_NS) / (double)RATE_INTERVAL_NS;
     double tokens = 0;
 
-    for (uint64_t k = 0; k < RATE_INTERVALS && k <= now; k++)
-        tokens += count_of(counter, now - k);
-    if (now >= RATE_INTERVALS)
-        tokens += (1 - passed) * count_of(counter, now - RATE_INTERVALS);
+    for (uint64_t k = 0; k <= RATE_INTERVALS && k <= now; k++) {
+        const atomic_uint_fast64_t *slot = &counter->slots[(now - k) % IRON_RATE_SLOTS];
+        uint64_t count = count_in(atomic_load_explicit(slot, memory_order_relaxed), now - k);
+
+        tokens += k < RATE_INTERVALS ? (double)count : (1 - passed) * (double)count;
+    }
     return tokens * 1e9 / (double)(RATE_INTERVALS * RATE_INTERVAL_NS);
+}
+
+/* The nodes of an engine, in one piece of memory: free() the first array. */
+static bool nodes_create(iron__node_arrays *nodes, uint64_t count) {
+    nodes->xors = calloc(2 * count, sizeof *nodes->xors);
+    nodes->potentials = nodes->xors ? (float *)(void *)(nodes->xors + count) : NULL;
+    return nodes->xors != NULL;
+}
+
+static void nodes_copy(const iron__node_arrays *to, const uint32_t *xors, const float *potentials,
+                       uint64_t count) {
+    memcpy(to->xors, xors, count * sizeof *xors);
+    memcpy(to->potentials, potentials, count * sizeof *potentials);
+}
+
+/* The nodes of an engine in host memory; an error if its device has failed. */
+static iron_status read_nodes(iron_engine *engine, iron__hashed_nodes *nodes, iron_error *err) {
+    nodes->xor_accumulators = iron_engine_xor_accumulators(engine);
+    nodes->potentials = iron_engine_potentials(engine);
+    if (nodes->xor_accumulators && nodes->potentials)
+        return IRON_OK;
+    IRON_FAIL_IF(engine->failure.status == IRON_OK, err, IRON_E_IO,
+                 "cannot read the nodes from the device");
+    return iron__fail_again(err, &engine->failure);
 }
 
 /* Forks are private engines in the published state, for large bodies. Creating one takes memory and
@@ -175,15 +188,9 @@ static double rate_counter_rate(const iron__rate_counter *counter, uint64_t now_
  * have no more nodes than all engines may have: memory is bounded for any number of uploads. Idle
  * forks are destroyed to make room, also for forks of other engines. */
 
-static void release_fork_nodes(iron__store *store, uint64_t nodes) {
-    pthread_mutex_lock(&store->lock);
-    store->fork_nodes -= nodes;
-    pthread_mutex_unlock(&store->lock);
-}
-
 static void destroy_fork(iron__store_engine *entry, iron_engine *fork) {
     iron_engine_destroy(fork);
-    release_fork_nodes(entry->store, entry->plan.nodes);
+    atomic_fetch_sub(&entry->store->fork_nodes, entry->plan.nodes);
 }
 
 static iron_engine *take_idle(iron__store_engine *entry) {
@@ -200,36 +207,32 @@ static iron_engine *take_idle(iron__store_engine *entry) {
 
 /* Destroys an idle fork of any engine. False: no fork is idle. */
 static bool destroy_idle_fork(iron__store *store) {
-    iron__store_engine *found = NULL;
+    iron__store_engine *entry = NULL;
     iron_engine *fork = NULL;
 
     pthread_mutex_lock(&store->lock);
-    for (size_t k = 0; k < store->engine_count && !found; k++) {
-        iron__store_engine *entry = store->engines[k];
-
-        pthread_mutex_lock(&entry->lock);
-        if (entry->idle_count > 0)
-            found = iron__store_engine_retain(entry);
-        pthread_mutex_unlock(&entry->lock);
+    for (size_t k = 0; k < store->engine_count && !fork; k++) {
+        entry = store->engines[k];
+        fork = take_idle(entry);
     }
-    pthread_mutex_unlock(&store->lock);
-    if (found)
-        fork = take_idle(found); /* unless another thread has taken it meanwhile */
     if (fork)
-        destroy_fork(found, fork);
-    iron__store_engine_release(found);
-    return found != NULL;
+        iron__store_engine_retain(entry);
+    pthread_mutex_unlock(&store->lock);
+    if (!fork)
+        return false;
+    destroy_fork(entry, fork);
+    iron__store_engine_release(entry);
+    return true;
 }
 
 static bool reserve_fork_nodes(iron__store *store, uint64_t nodes) {
-    bool has_room;
+    uint_fast64_t used = atomic_load(&store->fork_nodes);
 
-    pthread_mutex_lock(&store->lock);
-    has_room = store->fork_nodes + nodes <= store->options.nodes_max || store->fork_nodes == 0;
-    if (has_room)
-        store->fork_nodes += nodes;
-    pthread_mutex_unlock(&store->lock);
-    return has_room;
+    do {
+        if (used > 0 && used + nodes > store->options.nodes_max)
+            return false;
+    } while (!atomic_compare_exchange_weak(&store->fork_nodes, &used, used + nodes));
+    return true;
 }
 
 static bool is_on_cpu(iron__store_engine *entry) {
@@ -278,73 +281,58 @@ static void move_to_cpu(iron__store_engine *entry, const iron_error *why) {
 }
 
 static iron_status create_fork(iron__store_engine *entry, iron_engine **out, iron_error *err) {
-    iron__store *store = entry->store;
-    iron_config config;
     iron_status status;
-    bool has_room;
 
-    do
-        has_room = reserve_fork_nodes(store, entry->plan.nodes);
-    while (!has_room && destroy_idle_fork(store));
-    IRON_FAIL_IF(!has_room, err, IRON_E_STATE,
-                 "large bodies for engines of %" PRIu64
-                 " nodes use all the memory reserved for them; try again",
-                 entry->plan.nodes);
-    if (is_on_cpu(entry))
-        iron__store_plan_config_engine(&entry->plan, &config);
-    else
-        iron__store_plan_config(&entry->plan, &config);
-    status = iron_engine_create(&config, out, err);
+    while (!reserve_fork_nodes(entry->store, entry->plan.nodes))
+        IRON_FAIL_IF(!destroy_idle_fork(entry->store), err, IRON_E_STATE,
+                     "large bodies for engines of %" PRIu64
+                     " nodes use all the memory reserved for them; try again",
+                     entry->plan.nodes);
+    status = iron__store_plan_engine(
+        &entry->plan, is_on_cpu(entry) ? IRON_PLAN_SMALL : IRON_PLAN_LARGE, out, err);
     if (status != IRON_OK)
-        release_fork_nodes(store, entry->plan.nodes);
+        atomic_fetch_sub(&entry->store->fork_nodes, entry->plan.nodes);
     return status;
 }
 
 /* Brings an engine of the same configuration to the published state. The nodes are copied twice, so
  * that the lock is not held while waiting for a device. */
-static iron_status copy_published(iron__store_engine *entry, iron_engine *to,
-                                  iron__engine_summary *base, iron_error *err) {
-    size_t nodes = entry->plan.nodes, bytes = nodes * sizeof(uint32_t);
-    uint32_t *xors = malloc(2 * bytes);
-    float *potentials;
+static iron_status copy_published(iron__store_engine *entry, iron_engine *to, iron_error *err) {
+    const uint64_t count = entry->plan.nodes;
+    iron__checkpoint published;
+    iron__node_arrays copy;
     iron_status status;
 
-    IRON_FAIL_IF(!xors, err, IRON_E_NOMEM, "out of memory for a copy of %zu nodes", nodes);
-    potentials = (float *)(void *)(xors + nodes);
+    IRON_FAIL_IF(!nodes_create(&copy, count), err, IRON_E_NOMEM,
+                 "out of memory for a copy of %" PRIu64 " nodes", count);
     pthread_mutex_lock(&entry->lock);
-    memcpy(xors, entry->nodes.xors, bytes);
-    memcpy(potentials, entry->nodes.potentials, bytes);
-    *base = entry->published;
+    nodes_copy(&copy, entry->nodes.xors, entry->nodes.potentials, count);
+    published = entry->published.checkpoint;
     pthread_mutex_unlock(&entry->lock);
-    status = iron__engine_restore(to, &base->checkpoint, xors, potentials, err);
-    free(xors);
-    return status;
-}
-
-static iron_status try_fork(iron__store_engine *entry, iron_engine **out,
-                            iron__engine_summary *base, iron_error *err) {
-    iron_engine *fork = take_idle(entry);
-    iron_status status = fork ? IRON_OK : create_fork(entry, &fork, err);
-
-    *out = NULL;
-    if (status == IRON_OK)
-        status = copy_published(entry, fork, base, err);
-    if (status == IRON_OK)
-        *out = fork;
-    else if (fork)
-        destroy_fork(entry, fork);
+    status = iron__engine_restore(to, &published, copy.xors, copy.potentials, err);
+    free(copy.xors);
     return status;
 }
 
 /* A private engine in the published state of the entry. */
-static iron_status fork_take(iron__store_engine *entry, iron_engine **out,
-                             iron__engine_summary *base, iron_error *err) {
-    iron_status status = try_fork(entry, out, base, err);
+static iron_status fork_take(iron__store_engine *entry, iron_engine **out, iron_error *err) {
+    for (bool is_second = false;; is_second = true) {
+        iron_status status = IRON_OK;
 
-    if (status == IRON_OK || status == IRON_E_STATE || is_on_cpu(entry))
-        return status; /* IRON_E_STATE: no room for a fork */
-    move_to_cpu(entry, err);
-    return try_fork(entry, out, base, err);
+        *out = take_idle(entry);
+        if (!*out)
+            status = create_fork(entry, out, err);
+        if (status == IRON_OK)
+            status = copy_published(entry, *out, err);
+        if (status == IRON_OK)
+            return IRON_OK;
+        if (*out)
+            destroy_fork(entry, *out);
+        *out = NULL;
+        if (status == IRON_E_STATE || is_second || is_on_cpu(entry))
+            return status; /* IRON_E_STATE: no room for a fork */
+        move_to_cpu(entry, err);
+    }
 }
 
 /* Gives it back; one whose device failed is not used again. NULL is fine. */
@@ -374,70 +362,60 @@ static void fork_give(iron__store_engine *entry, iron_engine *fork) {
 
 /* Entries. */
 
-static iron_status nodes_create(iron__node_arrays *nodes, uint64_t count, iron_error *err) {
-    nodes->xors = calloc(count, sizeof *nodes->xors);
-    nodes->potentials = calloc(count, sizeof *nodes->potentials);
-    IRON_FAIL_IF(!nodes->xors || !nodes->potentials, err, IRON_E_NOMEM,
-                 "out of memory for nodes of an engine; use fewer engines or nodes");
-    return IRON_OK;
-}
-
-static void nodes_destroy(iron__node_arrays *nodes) {
-    free(nodes->xors);
-    free(nodes->potentials);
-}
-
-static void nodes_copy(const iron__node_arrays *to, const uint32_t *xors, const float *potentials,
-                       uint64_t count) {
-    memcpy(to->xors, xors, count * sizeof *xors);
-    memcpy(to->potentials, potentials, count * sizeof *potentials);
-}
-
 static void entry_destroy(iron__store_engine *entry) {
     iron_engine_destroy(entry->engine);
     for (uint32_t k = 0; k < entry->idle_count; k++) {
         destroy_fork(entry, entry->idle[k]);
         atomic_fetch_sub(&entry->store->idle_forks, 1);
     }
-    nodes_destroy(&entry->latest_nodes);
-    nodes_destroy(&entry->nodes);
+    free(entry->latest_nodes.xors);
+    free(entry->nodes.xors);
     pthread_cond_destroy(&entry->changed);
     pthread_mutex_destroy(&entry->lock);
     free(entry);
 }
 
-iron_status iron__store_engine_create(iron__store *store, const iron__store_engine_parts *parts,
-                                      iron__store_engine **out, iron_error *err) {
-    const iron__engine_row *row = parts->row;
+iron_status iron__store_engine_create(iron__store *store, const iron__engine_row *row,
+                                      const iron__engine_summary *summary, iron_engine *state,
+                                      iron_engine *engine, iron__store_engine **out,
+                                      iron_error *err) {
+    const iron_config *config = iron_engine_config(state);
     iron__store_engine *entry = calloc(1, sizeof *entry);
+    iron__hashed_nodes nodes = {NULL, NULL, 0};
+    iron_status status;
 
     *out = NULL;
     if (!entry)
-        iron_engine_destroy(parts->engine);
+        iron_engine_destroy(engine);
     IRON_FAIL_IF(!entry, err, IRON_E_NOMEM, "out of memory for an engine");
     entry->store = store;
     entry->plan = entry->in_use = row->plan;
     entry->id = row->id;
     entry->created_ms = row->created_ms;
-    entry->engine = parts->engine;
-    entry->latest = entry->published = *parts->summary;
+    entry->engine = engine;
+    entry->latest = entry->published = *summary;
     entry->version = 1;
     atomic_init(&entry->references, 1);
     pthread_mutex_init(&entry->lock, NULL);
     iron__condition_init(&entry->changed);
-    entry->in_use.lattice_count = parts->config->lattice_count;
-    memcpy(entry->in_use.lattice, parts->config->lattice,
-           parts->config->lattice_count * sizeof entry->in_use.lattice[0]);
-    if (parts->engine)
-        record_choice(entry, parts->engine);
+    entry->in_use.lattice_count = config->lattice_count;
+    memcpy(entry->in_use.lattice, config->lattice,
+           config->lattice_count * sizeof config->lattice[0]);
+    if (engine)
+        record_choice(entry, engine);
     entry->on_cpu = entry->in_use;
     memcpy(entry->cpu, entry->device, sizeof entry->cpu);
-    if (nodes_create(&entry->nodes, row->plan.nodes, err) != IRON_OK ||
-        nodes_create(&entry->latest_nodes, row->plan.nodes, err) != IRON_OK) {
+    if (!nodes_create(&entry->nodes, row->plan.nodes) ||
+        !nodes_create(&entry->latest_nodes, row->plan.nodes))
+        status = iron__fail(err, IRON_E_NOMEM, 0,
+                            "out of memory for nodes of an engine; use fewer engines or nodes");
+    else
+        status = read_nodes(state, &nodes, err);
+    if (status != IRON_OK) {
         entry_destroy(entry);
-        return IRON_E_NOMEM;
+        return status;
     }
-    nodes_copy(&entry->nodes, parts->xors, parts->potentials, row->plan.nodes);
+    nodes_copy(&entry->nodes, nodes.xor_accumulators, nodes.potentials, row->plan.nodes);
     *out = entry;
     return IRON_OK;
 }
@@ -446,12 +424,10 @@ iron_status iron__store_engine_open_device(iron__store_engine *entry, bool is_ne
                                            iron_error *err) {
     iron_engine *engine = NULL;
     iron_error why = {0};
-    iron_config config;
 
     if (strcmp(entry->plan.backend, "cpu") == 0)
         return IRON_OK;
-    iron__store_plan_config(&entry->plan, &config);
-    if (iron_engine_create(&config, &engine, &why) == IRON_OK) {
+    if (iron__store_plan_engine(&entry->plan, IRON_PLAN_LARGE, &engine, &why) == IRON_OK) {
         record_choice(entry, engine);
         if (reserve_fork_nodes(entry->store, entry->plan.nodes))
             fork_give(entry, engine);
@@ -511,35 +487,20 @@ static void entry_drop_engine(iron__store_engine *entry) {
     entry->engine = NULL;
 }
 
-/* Writer only: the engine to feed; created again if it had failed. */
-static iron_status entry_open(iron__store_engine *entry, iron_engine **out, iron_error *err) {
+/* Writer only: there is an engine to feed; created again if it had failed. */
+static iron_status entry_open(iron__store_engine *entry, iron_error *err) {
     /* only the writer changes what is published: it needs no lock to read it */
     const iron__node_arrays *nodes = entry->has_unpublished ? &entry->latest_nodes : &entry->nodes;
-    iron_status status = IRON_OK;
-    iron_config config;
+    iron_status status;
 
-    if (!entry->engine) {
-        iron__store_plan_config_engine(&entry->plan, &config);
-        IRON_TRY(iron_engine_create(&config, &entry->engine, err));
-        status = iron__engine_restore(entry->engine, &entry->latest.checkpoint, nodes->xors,
-                                      nodes->potentials, err);
-        if (status != IRON_OK)
-            entry_drop_engine(entry);
-    }
-    *out = entry->engine;
-    return status;
-}
-
-/* The nodes of an engine in host memory; an error if its device has failed. */
-static iron_status read_nodes(iron_engine *engine, const uint32_t **xors, const float **potentials,
-                              iron_error *err) {
-    *xors = iron_engine_xor_accumulators(engine);
-    *potentials = iron_engine_potentials(engine);
-    if (*xors && *potentials)
+    if (entry->engine)
         return IRON_OK;
-    IRON_FAIL_IF(engine->failure.status == IRON_OK, err, IRON_E_IO,
-                 "cannot read the nodes from the device");
-    return iron__fail_again(err, &engine->failure);
+    IRON_TRY(iron__store_plan_engine(&entry->plan, IRON_PLAN_SMALL, &entry->engine, err));
+    status = iron__engine_restore(entry->engine, &entry->latest.checkpoint, nodes->xors,
+                                  nodes->potentials, err);
+    if (status != IRON_OK)
+        entry_drop_engine(entry);
+    return status;
 }
 
 /* What readers see. */
@@ -583,22 +544,16 @@ void iron__store_engine_get_view(iron__store_engine *entry, iron__store_engine_v
 iron_status iron__store_engine_serialize(iron__store_engine *entry, unsigned char **out,
                                          size_t *bytes, iron_error *err) {
     iron_engine *engine = NULL;
-    iron__engine_summary base;
-    iron_config config;
     iron_status status;
 
     *out = NULL;
-    *bytes = 0;
-    iron__store_plan_config_cpu(&entry->plan, &config);
-    IRON_TRY(iron_engine_create(&config, &engine, err));
-    status = copy_published(entry, engine, &base, err);
-    if (status == IRON_OK) {
-        *bytes = iron__state_bytes(engine);
-        *out = malloc(*bytes);
-        status = *out ? iron__state_write(engine, *out, err)
-                      : iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a state of %zu bytes",
-                                   *bytes);
-    }
+    IRON_TRY(iron__store_plan_engine(&entry->plan, IRON_PLAN_CPU, &engine, err));
+    *bytes = iron__state_bytes(engine);
+    status = copy_published(entry, engine, err);
+    if (status == IRON_OK)
+        status = IRON_NEW(out, *bytes, "a state", err);
+    if (status == IRON_OK)
+        status = iron__state_write(engine, *out, err);
     if (status != IRON_OK) {
         free(*out);
         *out = NULL;
@@ -644,7 +599,7 @@ static void writer_run(iron__writer *w, writer_job *job) {
     pthread_mutex_lock(&w->lock);
     *w->last = job;
     w->last = &job->next;
-    if (w->queued++ == 0)
+    if (atomic_fetch_add(&w->queued, 1) == 0)
         pthread_cond_signal(&w->has_work);
     pthread_mutex_unlock(&w->lock);
     while (sem_wait(&job->done) != 0)
@@ -661,16 +616,13 @@ static void writer_request_cleanup(iron__writer *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* Within a job: the engine is published after COMMIT. */
-static iron_status writer_mark_changed(iron__writer *w, iron__store_engine *entry,
-                                       iron_error *err) {
+/* Within a job: the engine is published after COMMIT. A job changes one engine. */
+static void writer_mark_changed(iron__writer *w, iron__store_engine *entry) {
     for (size_t k = 0; k < w->changed_count; k++)
         if (w->changed[k] == entry)
-            return IRON_OK;
-    IRON_FAIL_IF(w->changed_count == GROUP_JOBS, err, IRON_E_STATE,
-                 "a group has changed more engines than it has jobs");
+            return;
+    assert(w->changed_count < GROUP_JOBS);
     w->changed[w->changed_count++] = iron__store_engine_retain(entry);
-    return IRON_OK;
 }
 
 /* Creating and deleting engines. Creating one may take time (a device), so the caller's thread does
@@ -691,52 +643,35 @@ static iron_status write_ledger(iron__writer *w, const iron__engine_row *row, in
                          "write the ledger", err);
 }
 
-static iron_status insert_engine(iron__database *db, const iron__engine_row *row, iron_error *err) {
-    const iron__store_plan *p = &row->plan;
-    sqlite3_stmt *s =
-        iron__sql_ready(db, IRON_SQL_ENGINE_INSERT,
-                        IRON_WORDS(row->id, p->nodes, p->vocab, p->batch, (uint64_t)p->positions,
-                                   p->device, row->created_ms, iron__engine_row_check(row)),
-                        err);
+static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err) {
+    iron__store_engine *entry = job->entry, *other = iron__store_find(w->store, entry->plan.name);
+    bool is_taken = other && !other->is_deleting;
+    const iron__store_plan *p = &entry->plan;
+    iron__engine_row row;
+    sqlite3_stmt *s;
 
+    iron__store_engine_release(other);
+    for (size_t k = 0; k < w->changed_count; k++) /* engines of this group are not listed yet */
+        is_taken |= !w->changed[k]->is_deleting && strcmp(w->changed[k]->plan.name, p->name) == 0;
+    if (is_taken)
+        return IRON_OK;
+    entry->id = w->ledger.next_engine++;
+    row = (iron__engine_row){entry->id, entry->created_ms, entry->plan};
+    s = iron__sql_ready(w->db, IRON_SQL_ENGINE_INSERT,
+                        IRON_WORDS(row.id, p->nodes, p->vocab, p->batch, (uint64_t)p->positions,
+                                   p->device, row.created_ms, iron__engine_row_check(&row)),
+                        err);
     sqlite3_bind_text(s, 9, p->name, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 10, p->mode, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 11, p->backend, -1, SQLITE_STATIC);
     sqlite3_bind_blob(s, 12, p->lattice, (int)(p->lattice_count * sizeof p->lattice[0]),
                       SQLITE_STATIC);
-    return iron__sql_finish(db, s, "write an engine", err);
-}
-
-/* Also by an engine of the current group, which is not in the list yet. */
-static bool is_name_taken(iron__writer *w, const char *name) {
-    iron__store_engine *other = iron__store_find(w->store, name);
-    bool is_taken = other && !other->is_deleting;
-
-    iron__store_engine_release(other);
-    for (size_t k = 0; k < w->changed_count && !is_taken; k++)
-        is_taken = !w->changed[k]->is_deleting && strcmp(w->changed[k]->plan.name, name) == 0;
-    return is_taken;
-}
-
-static iron_status run_create(iron__writer *w, writer_job *job, iron_error *err) {
-    iron__store_engine *entry = job->entry;
-    iron__engine_row row;
-
-    if (is_name_taken(w, entry->plan.name))
-        return IRON_OK;
-    entry->id = w->ledger.next_engine++;
-    row = (iron__engine_row){entry->id, entry->created_ms, entry->plan};
-    IRON_TRY(insert_engine(w->db, &row, err));
+    IRON_TRY(iron__sql_finish(w->db, s, "write an engine", err));
     IRON_TRY(write_ledger(w, &row, 1, err));
-    IRON_TRY(writer_mark_changed(w, entry, err));
-    nodes_copy(&entry->latest_nodes, entry->nodes.xors, entry->nodes.potentials, entry->plan.nodes);
+    writer_mark_changed(w, entry);
+    nodes_copy(&entry->latest_nodes, entry->nodes.xors, entry->nodes.potentials, p->nodes);
     job->is_done = true;
     return IRON_OK;
-}
-
-static void publish_create(iron__store *store, writer_job *job) {
-    if (job->is_done)
-        iron__store_add_engine(store, iron__store_engine_retain(job->entry));
 }
 
 static iron_status run_delete(iron__writer *w, writer_job *job, iron_error *err) {
@@ -751,7 +686,7 @@ static iron_status run_delete(iron__writer *w, writer_job *job, iron_error *err)
                  "engine %" PRIu64 " is not in %.120s any more; restore a backup", entry->id,
                  w->db->path);
     IRON_TRY(write_ledger(w, &row, -1, err));
-    IRON_TRY(writer_mark_changed(w, entry, err));
+    writer_mark_changed(w, entry);
     entry->is_deleting = true;
     job->is_done = true;
     return IRON_OK;
@@ -783,33 +718,6 @@ static void unreserve_engine(iron__store *store, uint64_t nodes) {
     pthread_mutex_unlock(&store->lock);
 }
 
-/* Takes the engine out of the list and releases the list's reference. */
-static void remove_engine(iron__store *store, iron__store_engine *entry) {
-    bool is_found = false;
-
-    pthread_mutex_lock(&store->lock);
-    for (size_t at = 0; at < store->engine_count && !is_found; at++) {
-        is_found = store->engines[at] == entry;
-        if (is_found) {
-            store->engine_count--;
-            memmove(store->engines + at, store->engines + at + 1,
-                    (store->engine_count - at) * sizeof(iron__store_engine *));
-        }
-    }
-    pthread_mutex_unlock(&store->lock);
-    if (!is_found)
-        return;
-    iron__store_notify(store);
-    iron__store_engine_release(entry);
-}
-
-static void publish_delete(iron__store *store, writer_job *job) {
-    if (!job->is_done)
-        return;
-    remove_engine(store, job->entry);
-    unreserve_engine(store, job->entry->plan.nodes);
-}
-
 /* The store has failed: its error, as IRON_E_IO. */
 static iron_status refuse_write(iron_error why, iron_error *err) {
     why.status = IRON_E_IO;
@@ -832,27 +740,20 @@ static iron_status run_job(iron__store *store, writer_job *job, iron_error *err)
 
 static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
                                iron__store_engine **out, iron_error *err) {
-    iron__engine_row row = {.created_ms = iron__now_ms(), .plan = *plan};
+    const iron__engine_row row = {.created_ms = iron__now_ms(), .plan = *plan};
     iron__engine_summary summary = {.changed_ms = row.created_ms};
-    iron__store_engine_parts parts = {.row = &row, .summary = &summary};
     iron_report report = {.struct_size = sizeof report};
-    iron_config config;
+    iron_engine *engine;
     iron_status status;
 
-    iron__store_plan_config_engine(plan, &config);
-    IRON_TRY(iron_engine_create(&config, &parts.engine, err));
-    status = iron_engine_report(parts.engine, &report, err);
-    if (status == IRON_OK)
-        status = read_nodes(parts.engine, &parts.xors, &parts.potentials, err);
+    IRON_TRY(iron__store_plan_engine(plan, IRON_PLAN_SMALL, &engine, err));
+    status = iron_engine_report(engine, &report, err);
     if (status != IRON_OK) {
-        iron_engine_destroy(parts.engine);
+        iron_engine_destroy(engine);
         return status;
     }
     summary.state = report.state;
-    parts.config = iron_engine_config(parts.engine);
-    status = iron__store_engine_create(store, &parts, out, err);
-    if (!*out)
-        return status;
+    IRON_TRY(iron__store_engine_create(store, &row, &summary, engine, engine, out, err));
     status = iron__store_engine_open_device(*out, true, err);
     if (status != IRON_OK) {
         iron__store_engine_release(*out);
@@ -861,9 +762,14 @@ static iron_status build_entry(iron__store *store, const iron__store_plan *plan,
     return status;
 }
 
+static iron_status refuse_name(const char *name, iron_error *err) {
+    IRON_FAIL(err, IRON_E_STATE, "an engine named %s exists; choose another name, or delete it",
+              name);
+}
+
 iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
                                iron__store_engine **out, iron_error *err) {
-    writer_job job = {.run = run_create, .publish = publish_create, .is_growing = true};
+    writer_job job = {.run = run_create, .is_growing = true};
     iron__store_engine *other;
     iron_status status;
 
@@ -875,20 +781,17 @@ iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
                  IRON_ENGINE_NAME_MAX);
     other = iron__store_find(store, plan->name);
     iron__store_engine_release(other);
-    IRON_FAIL_IF(other, err, IRON_E_STATE,
-                 "an engine named %s exists; choose another name, or delete it", plan->name);
+    if (other)
+        return refuse_name(plan->name, err);
     pthread_mutex_lock(&store->lock);
     status = reserve_engine(store, plan->nodes, err);
     pthread_mutex_unlock(&store->lock);
-    if (status != IRON_OK)
-        return status;
+    IRON_TRY(status);
     status = build_entry(store, plan, &job.entry, err);
     if (status == IRON_OK)
         status = run_job(store, &job, err);
     if (status == IRON_OK && !job.is_done)
-        status =
-            iron__fail(err, IRON_E_STATE, 0,
-                       "an engine named %s exists; choose another name, or delete it", plan->name);
+        status = refuse_name(plan->name, err);
     if (status == IRON_OK) {
         *out = job.entry;
     } else {
@@ -899,7 +802,7 @@ iron_status iron__store_create(iron__store *store, const iron__store_plan *plan,
 }
 
 iron_status iron__store_delete(iron__store *store, iron__store_engine *entry, iron_error *err) {
-    writer_job job = {.run = run_delete, .publish = publish_delete, .entry = entry};
+    writer_job job = {.run = run_delete, .entry = entry};
 
     IRON_TRY(check_writable(store, err));
     IRON_TRY(run_job(store, &job, err));
@@ -947,19 +850,18 @@ typedef struct repeat {
 
 /* A large body. */
 typedef struct upload {
-    const iron__feed *feed;
-    iron_engine *fork; /* NULL: the key was used before */
-    iron__engine_summary base;
-    bool is_repeat;
-    repeat repeat;
-    uint64_t tokens;       /* reduced so far */
-    uint64_t incoming;     /* reported to the engine as incoming */
-    unsigned char *buffer; /* IRON_UPLOAD_BUFFER_BYTES: received, not reduced yet */
+    iron__feed *feed;
+    iron_engine *fork;        /* NULL: the key was used before, */
+    repeat repeat;            /* by this feed */
+    iron__feed_row row;       /* without its number and time */
+    iron__hashed_nodes nodes; /* of the fork, after the body */
+    uint64_t tokens;          /* reduced so far */
+    uint64_t incoming;        /* reported to the engine as incoming */
+    unsigned char *buffer;    /* IRON_UPLOAD_BUFFER_BYTES: received, not reduced yet */
     size_t buffered;
     unsigned char *batches; /* encoded, not in a block yet */
     size_t batch_count;
-    iron__contribution fed;
-    uint64_t id, blocks; /* blocks written as upload `id` */
+    uint64_t blocks; /* written, as those of upload row.upload */
 } upload;
 
 struct iron__feed {
@@ -969,22 +871,28 @@ struct iron__feed {
     char key[IRON_FEED_KEY_MAX + 1]; /* or "" */
     unsigned char *body;             /* of a small feed */
     size_t held, room;
+    iron__tokens_view view;     /* of the body, when it is complete */
     uint64_t taken;             /* bytes received in all */
     upload *upload;             /* of a large feed */
     iron__feed_outcome refused; /* DONE: it was not */
+    /* what the writer has made of it */
+    iron__engine_summary after;
+    uint64_t tokens, batches; /* of the feed alone */
+    uint64_t position;        /* of the engine now */
 };
 
 /* Statements. */
 
 static iron_status insert_feed(iron__database *db, const iron__feed_row *row, iron_error *err) {
     const iron__checkpoint *after = &row->after.checkpoint;
-    const uint64_t words[] = {row->engine,          row->number,         row->position,
-                              row->fed.count,       row->fed.xors,       row->fed.sum,
-                              row->first_batch,     row->batches,        after->closed.xors,
-                              after->closed.sum,    row->after.state,    after->seal.words.t,
-                              after->seal.words.a,  after->seal.words.b, after->seal.carry[0],
-                              after->seal.carry[1], after->seal.carry[2]};
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_FEED_INSERT, words, 17, err);
+    const iron__seal *seal = &after->seal;
+    sqlite3_stmt *s = iron__sql_ready(
+        db, IRON_SQL_FEED_INSERT,
+        IRON_WORDS(row->engine, row->number, row->position, row->fed.count, row->fed.xors,
+                   row->fed.sum, row->first_batch, row->batches, after->closed.xors,
+                   after->closed.sum, row->after.state, seal->words.t, seal->words.a, seal->words.b,
+                   seal->carry[0], seal->carry[1], seal->carry[2]),
+        err);
 
     if (row->key[0])
         sqlite3_bind_text(s, 18, row->key, -1, SQLITE_STATIC);
@@ -1041,21 +949,17 @@ static iron_status find_key(const iron__store_engine *entry, iron__database *db,
 /* Are these the same tokens? Both begin at the same position. */
 static bool is_same_content(const iron__feed_row *first, const iron__contribution *fed,
                             const iron__seal *seal) {
-    const iron__seal *want = &first->after.checkpoint.seal;
-
-    return fed->count == first->fed.count && fed->sum == first->fed.sum &&
-           fed->xors == first->fed.xors && seal->words.t == want->words.t &&
-           seal->words.a == want->words.a && seal->words.b == want->words.b &&
-           memcmp(seal->carry, want->carry, sizeof seal->carry) == 0;
+    return iron__contributions_equal(fed, &first->fed) &&
+           memcmp(seal, &first->after.checkpoint.seal, sizeof *seal) == 0;
 }
 
 /* `db` is a connection that the caller may use. IRON_E_FORMAT and IRON_E_IO are the database's. */
 static iron_status repeat_begin(repeat *r, iron__store_engine *entry, iron__database *db,
                                 const iron__feed_row *first, iron_error *err) {
-    iron__feed_row before;
-    iron_config config;
     uint32_t xors; /* of the one node, which stays as it is */
     float potential;
+    iron__store_plan plan = entry->plan;
+    iron__feed_row before;
     bool found;
 
     *r = (repeat){.first = *first};
@@ -1069,9 +973,8 @@ static iron_status repeat_begin(repeat *r, iron__store_engine *entry, iron__data
                      entry->plan.name, first->number, found ? "damaged" : "missing");
         r->begin.seal = before.after.checkpoint.seal;
     }
-    iron__store_plan_config_cpu(&entry->plan, &config);
-    config.nodes = 1;
-    IRON_TRY(iron_engine_create(&config, &r->engine, err));
+    plan.nodes = 1;
+    IRON_TRY(iron__store_plan_engine(&plan, IRON_PLAN_CPU, &r->engine, err));
     xors = *iron_engine_xor_accumulators(r->engine);
     potential = *iron_engine_potentials(r->engine);
     return iron__engine_restore(r->engine, &r->begin, &xors, &potential, err);
@@ -1088,30 +991,25 @@ static iron_status repeat_end(repeat *r, bool *is_same, iron_error *err) {
     return IRON_OK;
 }
 
-static void use_first_answer(feed_result *result, const iron__feed_row *first) {
-    result->after = first->after;
-    result->tokens = first->fed.count;
-    result->batches = first->batches;
+static void set_answer(iron__feed *feed, const iron__feed_row *row) {
+    feed->after = row->after;
+    feed->tokens = row->fed.count;
+    feed->batches = row->batches;
 }
 
 /* Pending feeds: applied, but not hashed and written yet. */
 
 /* Grows the arrays of all pending feeds, which are empty. */
 static iron_status reserve_pending(pending_feeds *p, uint64_t nodes, iron_error *err) {
-    bool has_room = true;
-
     if (nodes <= p->room)
         return IRON_OK;
+    p->room = 0;
     for (size_t k = 0; k < IRON_NODES_HASH_MAX; k++) {
-        iron__node_arrays *arrays = &p->feeds[k].nodes;
-
-        nodes_destroy(arrays);
-        arrays->xors = malloc(nodes * sizeof(uint32_t));
-        arrays->potentials = malloc(nodes * sizeof(float));
-        has_room = has_room && arrays->xors && arrays->potentials;
+        free(p->feeds[k].nodes.xors);
+        if (!nodes_create(&p->feeds[k].nodes, nodes))
+            return iron__no_memory(err, "copies of an engine's nodes");
     }
-    p->room = has_room ? nodes : 0;
-    IRON_FAIL_IF(!has_room, err, IRON_E_NOMEM, "out of memory for copies of an engine's nodes");
+    p->room = nodes;
     return IRON_OK;
 }
 
@@ -1134,19 +1032,17 @@ static iron_status pending_feeds_flush(iron__writer *w, iron_error *err) {
         hashes[k] = (iron__hashed_nodes){p->feeds[k].nodes.xors, p->feeds[k].nodes.potentials, 0};
     iron__nodes_hash_many(hashes, p->count, (uint32_t)p->nodes);
     for (size_t k = 0; k < p->count; k++) {
-        pending_feed *feed = &p->feeds[k];
-
-        feed->row.after.state = hashes[k].hash;
-        IRON_TRY(insert_feed(w->db, &feed->row, err));
-        feed->result->after = feed->row.after;
+        p->feeds[k].row.after.state = hashes[k].hash;
+        IRON_TRY(insert_feed(w->db, &p->feeds[k].row, err));
+        set_answer(p->feeds[k].feed, &p->feeds[k].row);
     }
     /* the newest nodes of each engine are those to be published */
     for (size_t k = 0; k < p->count; k++) {
-        iron__store_engine *entry = p->feeds[k].entry;
+        iron__store_engine *entry = p->feeds[k].feed->entry;
         bool is_newest = true;
 
         for (size_t later = k + 1; later < p->count; later++)
-            is_newest = is_newest && p->feeds[later].entry != entry;
+            is_newest = is_newest && p->feeds[later].feed->entry != entry;
         if (!is_newest)
             continue;
         nodes_copy(&entry->latest_nodes, p->feeds[k].nodes.xors, p->feeds[k].nodes.potentials,
@@ -1158,179 +1054,154 @@ static iron_status pending_feeds_flush(iron__writer *w, iron_error *err) {
     return IRON_OK;
 }
 
-/* Small bodies. */
+/* Jobs of feeds. */
 
-typedef struct small_feed {
-    writer_job job; /* first: the writer sees only this */
-    const iron__feed *of;
-    iron__tokens_view view;
-    feed_result result;
-} small_feed;
+/* Queues a job, and waits until it is done or refused: then err is filled. */
+static iron__feed_outcome
+run_feed(iron__feed *feed, iron_status (*run)(iron__writer *w, writer_job *job, iron_error *err),
+         iron_error *err) {
+    writer_job job = {.run = run, .entry = feed->entry, .feed = feed, .is_growing = true};
+
+    writer_run(feed->entry->store->writer, &job);
+    if (job.error.status != IRON_OK && err)
+        *err = job.error;
+    return job.refused ? job.refused : job.outcome;
+}
 
 /* Ends the job with an outcome of its own; the store is fine. */
-static iron_status end_job(writer_job *job, feed_result *result, iron__feed_outcome outcome) {
-    result->outcome = outcome;
-    result->position = job->entry->latest.checkpoint.closed.count;
+static iron_status end_job(writer_job *job, iron__feed_outcome outcome) {
+    job->outcome = outcome;
+    job->feed->position = job->entry->latest.checkpoint.closed.count;
     return IRON_OK;
 }
 
 /* The key was used before. */
-static iron_status compare_small(iron__writer *w, small_feed *feed, const iron__feed_row *first,
+static iron_status compare_small(iron__writer *w, writer_job *job, const iron__feed_row *first,
                                  iron_error *err) {
-    iron_error *own = &feed->job.error;
+    const iron__tokens_view *view = &job->feed->view;
     bool is_same = false;
     repeat r;
-    iron_status status = repeat_begin(&r, feed->job.entry, w->db, first, own);
+    iron_status status = repeat_begin(&r, job->entry, w->db, first, &job->error);
 
     if (status == IRON_E_FORMAT || status == IRON_E_IO)
-        return iron__fail_again(err, own);
+        return iron__fail_again(err, &job->error);
     if (status == IRON_OK)
-        status =
-            iron_engine_feed_as(r.engine, feed->view.dtype, feed->view.data, feed->view.count, own);
+        status = iron_engine_feed_as(r.engine, view->dtype, view->data, view->count, &job->error);
     if (status == IRON_OK)
-        status = repeat_end(&r, &is_same, own);
+        status = repeat_end(&r, &is_same, &job->error);
     if (is_same)
-        use_first_answer(&feed->result, &r.first);
+        set_answer(job->feed, &r.first);
     iron_engine_destroy(r.engine);
-    if (status != IRON_OK)
-        return end_job(&feed->job, &feed->result, IRON_FEED_FAILED);
-    return end_job(&feed->job, &feed->result, is_same ? IRON_FEED_REPEATED : IRON_FEED_KEY_REUSED);
+    return end_job(job, status != IRON_OK ? IRON_FEED_FAILED
+                        : is_same         ? IRON_FEED_REPEATED
+                                          : IRON_FEED_KEY_REUSED);
 }
 
 /* Feeds the body to the engine; the batches and the nodes after them go to the pending feed. */
-static iron_status reduce_small(iron_engine *engine, const iron__tokens_view *view,
-                                pending_feed *pending, iron__checkpoint *after, iron_error *err) {
-    const uint32_t *xors;
-    const float *potentials;
-    iron_status status;
-
-    iron__engine_on_batch(engine, record_pending_batch, pending);
-    status = iron_engine_feed_as(engine, view->dtype, view->data, view->count, err);
-    if (status == IRON_OK)
-        status = iron_engine_end_batch(engine, err);
-    if (status == IRON_OK)
-        status = iron__engine_checkpoint(engine, after, err);
-    iron__engine_on_batch(engine, NULL, NULL);
-    IRON_TRY(status);
-    IRON_FAIL_IF(pending->is_out_of_memory, err, IRON_E_NOMEM,
-                 "out of memory for the batches of a feed");
-    IRON_TRY(read_nodes(engine, &xors, &potentials, err));
-    nodes_copy(&pending->nodes, xors, potentials, pending->entry->plan.nodes);
-    return IRON_OK;
-}
-
-static iron_status apply_small(iron__writer *w, small_feed *feed, iron_error *err) {
-    iron__store_engine *entry = feed->job.entry;
-    pending_feeds *p = &w->pending;
+static iron_status apply_small(iron__writer *w, writer_job *job, iron_error *err) {
+    iron__store_engine *entry = job->entry;
     const iron__engine_summary before = entry->latest;
-    iron_error *own = &feed->job.error;
+    const iron__tokens_view *view = &job->feed->view;
+    pending_feeds *p = &w->pending;
+    iron__hashed_nodes nodes;
     pending_feed *pending;
-    iron_engine *engine = NULL;
     iron__checkpoint after;
+    iron_status status;
 
     /* an engine that is created again needs the feeds that are pending */
     if (!entry->engine || p->count == IRON_NODES_HASH_MAX ||
         (p->count > 0 && p->nodes != entry->plan.nodes))
         IRON_TRY(pending_feeds_flush(w, err));
-    if (entry_open(entry, &engine, own) != IRON_OK ||
-        (p->count == 0 && reserve_pending(p, entry->plan.nodes, own) != IRON_OK))
-        return end_job(&feed->job, &feed->result, IRON_FEED_FAILED);
+    if (entry_open(entry, &job->error) != IRON_OK ||
+        (p->count == 0 && reserve_pending(p, entry->plan.nodes, &job->error) != IRON_OK))
+        return end_job(job, IRON_FEED_FAILED);
     p->nodes = entry->plan.nodes;
     pending = &p->feeds[p->count];
-    pending->entry = entry;
+    pending->feed = job->feed;
     pending->batch_count = 0;
     pending->is_out_of_memory = false;
-    if (reduce_small(engine, &feed->view, pending, &after, own) != IRON_OK) {
+    iron__engine_on_batch(entry->engine, record_pending_batch, pending);
+    status = iron_engine_feed_as(entry->engine, view->dtype, view->data, view->count, &job->error);
+    if (status == IRON_OK)
+        status = iron_engine_end_batch(entry->engine, &job->error);
+    iron__engine_on_batch(entry->engine, NULL, NULL);
+    if (status == IRON_OK)
+        status = iron__engine_checkpoint(entry->engine, &after, &job->error);
+    if (status == IRON_OK && pending->is_out_of_memory)
+        status = iron__no_memory(&job->error, "the batches of a feed");
+    if (status == IRON_OK)
+        status = read_nodes(entry->engine, &nodes, &job->error);
+    if (status != IRON_OK) {
         entry_drop_engine(entry); /* it may have taken part of the body */
-        return end_job(&feed->job, &feed->result, IRON_FEED_FAILED);
+        return end_job(job, IRON_FEED_FAILED);
     }
-    IRON_TRY(writer_mark_changed(w, entry, err));
+    nodes_copy(&pending->nodes, nodes.xor_accumulators, nodes.potentials, entry->plan.nodes);
+    writer_mark_changed(w, entry);
     pending->row = (iron__feed_row){
         .engine = entry->id,
         .number = before.feeds + 1,
         .position = before.checkpoint.closed.count,
         .first_batch = before.checkpoint.batches,
         .batches = after.batches - before.checkpoint.batches,
-        .fed = {feed->view.count, after.closed.sum - before.checkpoint.closed.sum,
+        .fed = {view->count, after.closed.sum - before.checkpoint.closed.sum,
                 after.closed.xors ^ before.checkpoint.closed.xors},
         .after = {.checkpoint = after, .feeds = before.feeds + 1, .changed_ms = w->group_ms},
         .batch_bytes = (const unsigned char *)pending->batches,
         .batch_bytes_count = pending->batch_count * IRON_BATCH_BYTES,
     };
-    snprintf(pending->row.key, sizeof pending->row.key, "%s", feed->of->key);
-    pending->result = &feed->result;
-    feed->result.tokens = pending->row.fed.count;
-    feed->result.batches = pending->row.batches;
+    memcpy(pending->row.key, job->feed->key, sizeof pending->row.key);
     entry->latest = pending->row.after;
     p->count++;
-    return end_job(&feed->job, &feed->result, IRON_FEED_DONE);
+    return end_job(job, IRON_FEED_DONE);
 }
 
 static iron_status run_small(iron__writer *w, writer_job *job, iron_error *err) {
-    small_feed *feed = (small_feed *)job;
-    const iron__feed_request *request = &feed->of->request;
-    const char *key = feed->of->key;
+    iron__feed *feed = job->feed;
     iron__store_engine *entry = job->entry;
     iron__feed_row first;
     bool is_known = false;
 
     if (entry->is_deleting)
-        return end_job(job, &feed->result, IRON_FEED_GONE);
-    if (key[0]) {
+        return end_job(job, IRON_FEED_GONE);
+    if (feed->key[0]) {
         for (size_t k = 0; k < w->pending.count; k++) /* a pending key is written first */
-            if (w->pending.feeds[k].entry == entry &&
-                strcmp(w->pending.feeds[k].row.key, key) == 0) {
+            if (w->pending.feeds[k].feed->entry == entry &&
+                strcmp(w->pending.feeds[k].row.key, feed->key) == 0) {
                 IRON_TRY(pending_feeds_flush(w, err));
                 break;
             }
-        IRON_TRY(find_key(entry, w->db, true, key, &first, &is_known, err));
+        IRON_TRY(find_key(entry, w->db, true, feed->key, &first, &is_known, err));
     }
     if (is_known)
-        return compare_small(w, feed, &first, err);
-    if (request->has_at && request->at != entry->latest.checkpoint.closed.count)
-        return end_job(job, &feed->result, IRON_FEED_POSITION);
-    if (feed->view.count > 0 || key[0])
-        return apply_small(w, feed, err);
+        return compare_small(w, job, &first, err);
+    if (feed->request.has_at && feed->request.at != entry->latest.checkpoint.closed.count)
+        return end_job(job, IRON_FEED_POSITION);
+    if (feed->view.count > 0 || feed->key[0])
+        return apply_small(w, job, err);
     IRON_TRY(pending_feeds_flush(w, err)); /* an empty body: the state with pending feeds */
-    feed->result.after = entry->latest;
-    return end_job(job, &feed->result, IRON_FEED_DONE);
+    feed->after = entry->latest;
+    return end_job(job, IRON_FEED_DONE);
 }
 
-/* Large bodies: jobs of the writer. */
-
-typedef struct block_job {
-    writer_job job;
-    uint64_t upload, number;
-    const unsigned char *bytes; /* IRON_BLOCK_BYTES */
-} block_job;
-
-typedef struct large_feed {
-    writer_job job;
-    iron__feed_row row;   /* without its number and time */
-    const uint32_t *xors; /* of the fork, after the body */
-    const float *potentials;
-    feed_result result;
-} large_feed;
-
 static iron_status run_block(iron__writer *w, writer_job *job, iron_error *err) {
-    const block_job *b = (const block_job *)job;
-    uint64_t check = iron__block_check(b->upload, b->number, b->bytes);
-    sqlite3_stmt *s =
-        iron__sql_ready(w->db, IRON_SQL_BLOCK_INSERT, IRON_WORDS(b->upload, b->number, check), err);
+    const upload *u = job->feed->upload;
+    uint64_t check = iron__block_check(u->row.upload, u->blocks, u->batches);
+    sqlite3_stmt *s = iron__sql_ready(w->db, IRON_SQL_BLOCK_INSERT,
+                                      IRON_WORDS(u->row.upload, u->blocks, check), err);
 
-    sqlite3_bind_blob(s, 4, b->bytes, (int)IRON_BLOCK_BYTES, SQLITE_STATIC);
+    sqlite3_bind_blob(s, 4, u->batches, (int)IRON_BLOCK_BYTES, SQLITE_STATIC);
     return iron__sql_finish(w->db, s, "write a block", err);
 }
 
 static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) {
-    large_feed *feed = (large_feed *)job;
+    upload *u = job->feed->upload;
     iron__store_engine *entry = job->entry;
-    iron__feed_row *row = &feed->row, first;
+    iron__feed_row *row = &u->row, first;
     bool is_known = false;
     iron_error why = {0};
 
     if (entry->is_deleting)
-        return end_job(job, &feed->result, IRON_FEED_GONE);
+        return end_job(job, IRON_FEED_GONE);
     IRON_TRY(pending_feeds_flush(w, err));
     if (row->key[0])
         IRON_TRY(find_key(entry, w->db, true, row->key, &first, &is_known, err));
@@ -1338,40 +1209,51 @@ static iron_status run_large(iron__writer *w, writer_job *job, iron_error *err) 
         /* The key was written since the body began. If that feed began where this one did, the two
          * can be compared as they are; else the client tries again, and the key is known. */
         if (first.position != row->position)
-            return end_job(job, &feed->result, IRON_FEED_POSITION);
+            return end_job(job, IRON_FEED_POSITION);
         if (!is_same_content(&first, &row->fed, &row->after.checkpoint.seal))
-            return end_job(job, &feed->result, IRON_FEED_KEY_REUSED);
-        use_first_answer(&feed->result, &first);
-        return end_job(job, &feed->result, IRON_FEED_REPEATED);
+            return end_job(job, IRON_FEED_KEY_REUSED);
+        set_answer(job->feed, &first);
+        return end_job(job, IRON_FEED_REPEATED);
     }
     /* positions only grow: at the same position nothing has changed */
     if (entry->latest.checkpoint.closed.count != row->position)
-        return end_job(job, &feed->result, IRON_FEED_POSITION);
+        return end_job(job, IRON_FEED_POSITION);
     row->number = row->after.feeds = entry->latest.feeds + 1;
     row->after.changed_ms = w->group_ms;
-    IRON_TRY(writer_mark_changed(w, entry, err));
+    writer_mark_changed(w, entry);
     IRON_TRY(insert_feed(w->db, row, err));
-    nodes_copy(&entry->latest_nodes, feed->xors, feed->potentials, entry->plan.nodes);
+    nodes_copy(&entry->latest_nodes, u->nodes.xor_accumulators, u->nodes.potentials,
+               entry->plan.nodes);
     entry->latest = row->after;
     entry->has_unpublished = true;
     entry->incoming_committed += row->fed.count;
     /* the engine moves to where the fork is; if it cannot, it is created again when needed */
-    if (entry->engine && iron__engine_restore(entry->engine, &row->after.checkpoint, feed->xors,
-                                              feed->potentials, &why) != IRON_OK)
+    if (entry->engine &&
+        iron__engine_restore(entry->engine, &row->after.checkpoint, u->nodes.xor_accumulators,
+                             u->nodes.potentials, &why) != IRON_OK)
         entry_drop_engine(entry);
-    feed->result.after = row->after;
-    feed->result.tokens = row->fed.count;
-    feed->result.batches = row->batches;
-    return end_job(job, &feed->result, IRON_FEED_DONE);
+    set_answer(job->feed, row);
+    return end_job(job, IRON_FEED_DONE);
 }
 
-/* Large bodies: uploads. */
+/* Large bodies. */
 
 static iron__feed_outcome refuse_ragged(uint64_t bytes, const iron__feed *feed, iron_error *err) {
     iron__fail(err, IRON_E_FORMAT, 0,
                "%" PRIu64 " bytes are not a whole number of %s tokens of %zu bytes", bytes,
                iron_dtype_name(feed->request.dtype), feed->width);
     return IRON_FEED_RAGGED;
+}
+
+/* The ids of uploads whose blocks must stay, in uploads_max places; 0: a free one. */
+static void replace_open_upload(iron__store *store, uint64_t from, uint64_t to) {
+    uint32_t place = 0;
+
+    pthread_mutex_lock(&store->lock);
+    while (store->open_uploads[place] != from) /* it is there: each upload has one place */
+        place++;
+    store->open_uploads[place] = to;
+    pthread_mutex_unlock(&store->lock);
 }
 
 static void upload_free(upload *u, bool is_feed) {
@@ -1382,12 +1264,8 @@ static void upload_free(upload *u, bool is_feed) {
         return;
     entry = u->feed->entry;
     store = entry->store;
-    if (u->id) {
-        pthread_mutex_lock(&store->lock);
-        for (uint32_t k = 0; k < store->options.uploads_max; k++)
-            if (store->open_uploads[k] == u->id)
-                store->open_uploads[k] = 0;
-        pthread_mutex_unlock(&store->lock);
+    if (u->row.upload) {
+        replace_open_upload(store, u->row.upload, 0);
         if (!is_feed)
             writer_request_cleanup(store->writer);
     }
@@ -1405,34 +1283,21 @@ static void upload_free(upload *u, bool is_feed) {
 
 /* Writes the collected batches as a block, if there are enough. */
 static iron__feed_outcome write_full_block(upload *u, iron_error *err) {
-    iron__store_engine *entry = u->feed->entry;
-    iron__store *store = entry->store;
-    block_job block = {.job = {.run = run_block, .entry = entry, .is_growing = true},
-                       .number = u->blocks,
-                       .bytes = u->batches};
+    iron__store *store = u->feed->entry->store;
+    iron__feed_outcome outcome;
 
     if (u->batch_count < IRON_BLOCK_BATCHES)
         return IRON_FEED_DONE;
-    if (!u->id) { /* an id of its own, marked as one whose blocks must stay */
-        uint32_t place = 0;
-
-        u->id = atomic_fetch_add(&store->next_upload, 1);
-        pthread_mutex_lock(&store->lock);
-        while (store->open_uploads[place]) /* uploads_max places, and this upload is counted */
-            place++;
-        store->open_uploads[place] = u->id;
-        pthread_mutex_unlock(&store->lock);
+    if (!u->row.upload) {
+        u->row.upload = atomic_fetch_add(&store->next_upload, 1);
+        replace_open_upload(store, 0, u->row.upload);
     }
-    block.upload = u->id;
-    writer_run(store->writer, &block.job);
-    if (block.job.refused) {
-        if (err)
-            *err = block.job.error;
-        return block.job.refused;
+    outcome = run_feed(u->feed, run_block, err);
+    if (outcome == IRON_FEED_DONE) {
+        u->blocks++;
+        u->batch_count = 0;
     }
-    u->blocks++;
-    u->batch_count = 0;
-    return IRON_FEED_DONE;
+    return outcome;
 }
 
 /* Keeps a batch of the upload `context`, as it closes. */
@@ -1440,22 +1305,26 @@ static void record_upload_batch(void *context, iron__contribution batch) {
     upload *u = context;
 
     iron__batch_encode(u->batches + u->batch_count++ * IRON_BATCH_BYTES, batch);
-    u->fed = iron__contribution_merge(u->fed, batch);
+    u->row.fed = iron__contribution_merge(u->row.fed, batch);
 }
 
-/* The engine has checked the values before it took any of the tokens. Says so with the position
- * within the body. */
-static iron__feed_outcome refuse_tokens(const upload *u, const iron__tokens_view *view,
-                                        iron_error *err) {
-    return iron__view_check(view, u->tokens, err) != IRON_OK ? IRON_FEED_BAD_TOKEN
-                                                             : IRON_FEED_FAILED;
+/* The engine checks the values before it takes any of the tokens. A bad one is reported with its
+ * position within the body. */
+static iron__feed_outcome reduce(const upload *u, iron_engine *engine,
+                                 const iron__tokens_view *view, size_t count, iron_error *err) {
+    iron_status status = iron_engine_feed_as(engine, view->dtype, view->data, count, err);
+
+    if (status == IRON_OK)
+        return IRON_FEED_DONE;
+    return status == IRON_E_FORMAT && iron__view_check(view, u->tokens, err) != IRON_OK
+               ? IRON_FEED_BAD_TOKEN
+               : IRON_FEED_FAILED;
 }
 
 /* At most as many tokens at once as close the batches that there is room for. */
 static iron__feed_outcome reduce_on_fork(upload *u, iron__tokens_view view, iron_error *err) {
     uint64_t batch = u->feed->entry->plan.batch, fit;
     iron__feed_outcome outcome = IRON_FEED_DONE;
-    iron_status status;
 
     while (view.count > 0 && outcome == IRON_FEED_DONE) {
         size_t count = view.count;
@@ -1464,26 +1333,14 @@ static iron__feed_outcome reduce_on_fork(upload *u, iron__tokens_view view, iron
             fit -= u->tokens % batch;
             count = fit < count ? (size_t)fit : count;
         }
-        status = iron_engine_feed_as(u->fork, view.dtype, view.data, count, err);
-        if (status != IRON_OK)
-            return status == IRON_E_FORMAT ? refuse_tokens(u, &view, err) : IRON_FEED_FAILED;
+        outcome = reduce(u, u->fork, &view, count, err);
+        if (outcome != IRON_FEED_DONE)
+            break;
         u->tokens += count;
         view = iron__view_rest(&view, count);
         outcome = write_full_block(u, err);
     }
     return outcome;
-}
-
-static iron__feed_outcome reduce_repeat(upload *u, const iron__tokens_view *view, iron_error *err) {
-    iron_status status =
-        iron_engine_feed_as(u->repeat.engine, view->dtype, view->data, view->count, err);
-
-    if (status != IRON_OK)
-        return status == IRON_E_FORMAT ? refuse_tokens(u, view, err) : IRON_FEED_FAILED;
-    if (view->count > u->repeat.first.fed.count - u->tokens)
-        return IRON_FEED_KEY_REUSED;
-    u->tokens += view->count;
-    return IRON_FEED_DONE;
 }
 
 /* Reduces the whole tokens in the buffer. */
@@ -1492,8 +1349,14 @@ static iron__feed_outcome reduce_buffer(upload *u, iron_error *err) {
     iron__tokens_view view = {u->feed->request.dtype, u->buffer, whole / width};
     iron__feed_outcome outcome = IRON_FEED_DONE;
 
-    if (view.count > 0)
-        outcome = u->is_repeat ? reduce_repeat(u, &view, err) : reduce_on_fork(u, view, err);
+    if (view.count > 0 && u->fork) {
+        outcome = reduce_on_fork(u, view, err);
+    } else if (view.count > 0) {
+        outcome = reduce(u, u->repeat.engine, &view, view.count, err);
+        if (outcome == IRON_FEED_DONE && view.count > u->repeat.first.fed.count - u->tokens)
+            outcome = IRON_FEED_KEY_REUSED;
+        u->tokens += view.count;
+    }
     memmove(u->buffer, u->buffer + whole, u->buffered - whole);
     u->buffered -= whole;
     return outcome;
@@ -1515,7 +1378,7 @@ static iron__feed_outcome upload_take(upload *u, const unsigned char *bytes, siz
         if (u->buffered == IRON_UPLOAD_BUFFER_BYTES)
             outcome = reduce_buffer(u, err);
     }
-    if (outcome == IRON_FEED_DONE && !u->is_repeat) { /* a repeat is part of the engine already */
+    if (outcome == IRON_FEED_DONE && u->fork) { /* a repeat is part of the engine already */
         iron__store_engine *entry = u->feed->entry;
         uint64_t received = u->tokens + u->buffered / u->feed->width, more = received - u->incoming;
 
@@ -1527,29 +1390,13 @@ static iron__feed_outcome upload_take(upload *u, const unsigned char *bytes, siz
     return outcome;
 }
 
-/* Looks the key up on the readers' connection. */
-static iron_status find_repeat(upload *u, iron_error *err) {
-    iron__store_engine *entry = u->feed->entry;
-    iron__store *store = entry->store;
-    iron__feed_row first;
-    bool found = false;
-    iron_status status;
-
-    pthread_mutex_lock(&store->read_lock);
-    status = find_key(entry, store->reader, false, u->feed->key, &first, &found, err);
-    if (status == IRON_OK && found) {
-        u->is_repeat = true;
-        status = repeat_begin(&u->repeat, entry, store->reader, &first, err);
-    }
-    iron__database_reset(store->reader);
-    pthread_mutex_unlock(&store->read_lock);
-    return status;
-}
-
 static iron__feed_outcome upload_prepare(upload *u, iron_error *err) {
     const iron__feed_request *request = &u->feed->request;
     iron__store_engine *entry = u->feed->entry;
-    iron_status status;
+    iron__store *store = entry->store;
+    iron_status status = IRON_OK;
+    bool is_repeat = false;
+    iron__feed_row first;
 
     if (posix_memalign((void **)&u->buffer, IRON_CACHE_LINE, IRON_UPLOAD_BUFFER_BYTES) != 0)
         u->buffer = NULL;
@@ -1558,90 +1405,75 @@ static iron__feed_outcome upload_prepare(upload *u, iron_error *err) {
         iron__no_memory(err, "buffers for an upload");
         return IRON_FEED_FAILED;
     }
-    if (u->feed->key[0] && find_repeat(u, err) != IRON_OK)
+    if (u->feed->key[0]) {
+        pthread_mutex_lock(&store->read_lock);
+        status = find_key(entry, store->reader, false, u->feed->key, &first, &is_repeat, err);
+        if (status == IRON_OK && is_repeat)
+            status = repeat_begin(&u->repeat, entry, store->reader, &first, err);
+        iron__database_reset(store->reader);
+        pthread_mutex_unlock(&store->read_lock);
+    }
+    if (status != IRON_OK)
         return iron__store_engine_is_deleted(entry) ? IRON_FEED_GONE : IRON_FEED_FAILED;
-    if (u->is_repeat)
+    if (is_repeat)
         return request->expected_bytes != UINT64_MAX &&
                        request->expected_bytes / u->feed->width != u->repeat.first.fed.count
                    ? IRON_FEED_KEY_REUSED
                    : IRON_FEED_DONE;
-    status = fork_take(entry, &u->fork, &u->base, err);
+    status = fork_take(entry, &u->fork, err);
     if (status != IRON_OK)
         return status == IRON_E_STATE ? IRON_FEED_BUSY : IRON_FEED_FAILED;
-    if (request->has_at && request->at != u->base.checkpoint.closed.count)
+    u->row.engine = entry->id;
+    u->row.position = u->fork->closed.count;
+    u->row.first_batch = u->fork->batches;
+    memcpy(u->row.key, u->feed->key, sizeof u->row.key);
+    if (request->has_at && request->at != u->row.position)
         return IRON_FEED_POSITION;
     iron__engine_on_batch(u->fork, record_upload_batch, u);
     return IRON_FEED_DONE;
 }
 
-static iron__feed_outcome end_repeat(upload *u, feed_result *result, iron_error *err) {
+/* The body is complete. The upload still has to be freed. */
+static iron__feed_outcome upload_end(upload *u, iron_error *err) {
     iron__store_engine *entry = u->feed->entry;
-    bool is_same;
-
-    if (repeat_end(&u->repeat, &is_same, err) != IRON_OK)
-        return IRON_FEED_FAILED;
-    if (!is_same)
-        return IRON_FEED_KEY_REUSED;
-    pthread_mutex_lock(&entry->lock);
-    result->position = entry->published.checkpoint.closed.count;
-    pthread_mutex_unlock(&entry->lock);
-    use_first_answer(result, &u->repeat.first);
-    return IRON_FEED_REPEATED;
-}
-
-/* The row of the feed, and the nodes after it. */
-static iron_status fill_row(upload *u, large_feed *feed, iron_error *err) {
-    iron__feed_row *row = &feed->row;
-    iron__hashed_nodes nodes;
-
-    *row = (iron__feed_row){
-        .engine = feed->job.entry->id,
-        .position = u->base.checkpoint.closed.count,
-        .first_batch = u->base.checkpoint.batches,
-        .fed = u->fed,
-        .has_blocks = u->blocks > 0,
-        .upload = u->id,
-        .batch_bytes = u->batches,
-        .batch_bytes_count = u->batch_count * IRON_BATCH_BYTES,
-    };
-    IRON_TRY(iron__engine_checkpoint(u->fork, &row->after.checkpoint, err));
-    IRON_TRY(read_nodes(u->fork, &feed->xors, &feed->potentials, err));
-    row->batches = row->after.checkpoint.batches - row->first_batch;
-    snprintf(row->key, sizeof row->key, "%s", u->feed->key);
-    nodes = (iron__hashed_nodes){feed->xors, feed->potentials, 0};
-    iron__nodes_hash_many(&nodes, 1, (uint32_t)feed->job.entry->plan.nodes);
-    row->after.state = nodes.hash;
-    return IRON_OK;
-}
-
-/* The body is complete. Fills result; the upload still has to be freed. */
-static iron__feed_outcome upload_end(upload *u, feed_result *result, iron_error *err) {
-    large_feed feed = {.job = {.run = run_large, .entry = u->feed->entry, .is_growing = true}};
+    iron__feed_row *row = &u->row;
     iron__feed_outcome outcome;
+    bool is_same;
 
     if (u->buffered % u->feed->width != 0)
         return refuse_ragged(u->feed->taken, u->feed, err);
     outcome = reduce_buffer(u, err);
     if (outcome != IRON_FEED_DONE)
         return outcome;
-    if (u->is_repeat)
-        return end_repeat(u, result, err);
+    if (!u->fork) {
+        if (repeat_end(&u->repeat, &is_same, err) != IRON_OK)
+            return IRON_FEED_FAILED;
+        if (!is_same)
+            return IRON_FEED_KEY_REUSED;
+        pthread_mutex_lock(&entry->lock);
+        u->feed->position = entry->published.checkpoint.closed.count;
+        pthread_mutex_unlock(&entry->lock);
+        set_answer(u->feed, &u->repeat.first);
+        return IRON_FEED_REPEATED;
+    }
     if (iron_engine_end_batch(u->fork, err) != IRON_OK) /* the last, shorter batch */
         return IRON_FEED_FAILED;
     outcome = write_full_block(u, err);
     if (outcome != IRON_FEED_DONE)
         return outcome;
-    if (fill_row(u, &feed, err) != IRON_OK)
+    if (iron__engine_checkpoint(u->fork, &row->after.checkpoint, err) != IRON_OK ||
+        read_nodes(u->fork, &u->nodes, err) != IRON_OK)
         return IRON_FEED_FAILED;
-    writer_run(feed.job.entry->store->writer, &feed.job);
-    if (feed.job.refused && err)
-        *err = feed.job.error;
-    *result = feed.result;
-    if (feed.job.refused)
-        return feed.job.refused;
-    if (feed.result.outcome == IRON_FEED_DONE)
+    iron__nodes_hash_many(&u->nodes, 1, (uint32_t)entry->plan.nodes);
+    row->after.state = u->nodes.hash;
+    row->batches = row->after.checkpoint.batches - row->first_batch;
+    row->has_blocks = u->blocks > 0;
+    row->batch_bytes = u->batches;
+    row->batch_bytes_count = u->batch_count * IRON_BATCH_BYTES;
+    outcome = run_feed(u->feed, run_large, err);
+    if (outcome == IRON_FEED_DONE)
         u->incoming = 0; /* now part of the engine */
-    return feed.result.outcome;
+    return outcome;
 }
 
 /* The calls of store.h. */
@@ -1693,33 +1525,31 @@ static iron__feed_outcome check_early(const iron__feed *feed, iron_error *err) {
 static iron__feed_outcome become_upload(iron__feed *feed, iron__feed_answer *answer,
                                         iron_error *err) {
     iron__store *store = feed->entry->store;
-    iron__feed_outcome outcome = IRON_FEED_FAILED;
-    uint64_t position = 0;
-    upload *u = NULL;
+    iron__feed_outcome outcome;
+    upload *u = calloc(1, sizeof *u);
 
+    if (!u) {
+        iron__no_memory(err, "an upload");
+        return IRON_FEED_FAILED;
+    }
+    u->feed = feed;
     if (atomic_fetch_add(&store->uploads, 1) >= store->options.uploads_max) {
         iron__fail(err, IRON_E_STATE, 0,
                    "%u large bodies are being received, which is the limit; try again",
                    store->options.uploads_max);
         outcome = IRON_FEED_BUSY;
-    } else if (!(u = calloc(1, sizeof *u))) {
-        iron__no_memory(err, "an upload");
     } else {
-        u->feed = feed;
         outcome = upload_prepare(u, err);
-        position = u->base.checkpoint.closed.count;
     }
-    if (!u)
-        atomic_fetch_sub(&store->uploads, 1);
     if (outcome == IRON_FEED_POSITION && answer)
-        *answer = (iron__feed_answer){.position = position};
-    explain(feed, outcome, position, err);
+        *answer = (iron__feed_answer){.position = u->row.position};
+    explain(feed, outcome, u->row.position, err);
     if (outcome == IRON_FEED_DONE)
         feed->upload = u;
     else
         upload_free(u, false);
     if (outcome == IRON_FEED_DONE && feed->held > 0)
-        outcome = upload_take(feed->upload, feed->body, feed->held, err);
+        outcome = upload_take(u, feed->body, feed->held, err);
     free(feed->body);
     feed->body = NULL;
     feed->held = feed->room = 0;
@@ -1729,21 +1559,18 @@ static iron__feed_outcome become_upload(iron__feed *feed, iron__feed_answer *ans
 iron__feed_outcome iron__feed_begin(iron__store_engine *entry, const iron__feed_request *request,
                                     iron__feed **out, iron__feed_answer *answer, iron_error *err) {
     const char *key = request->key;
-    iron__feed_outcome outcome = IRON_FEED_FAILED;
-    iron__feed *feed;
+    iron__feed_outcome outcome;
+    iron__feed *feed = NULL;
 
     *out = NULL;
     if (iron_dtype_bytes(request->dtype) == 0 ||
-        (key && (!key[0] || strlen(key) > IRON_FEED_KEY_MAX))) {
+        (key && (!key[0] || strlen(key) > IRON_FEED_KEY_MAX)))
         iron__fail(err, IRON_E_ARG, 0, "a feed needs a dtype, and a key has 1 to %u characters",
                    IRON_FEED_KEY_MAX);
-        return count_outcome(entry->store, outcome);
-    }
-    feed = calloc(1, sizeof *feed);
-    if (!feed) {
-        iron__no_memory(err, "a feed");
-        return count_outcome(entry->store, outcome);
-    }
+    else
+        (void)IRON_NEW(&feed, 1, "a feed", err);
+    if (!feed)
+        return count_outcome(entry->store, IRON_FEED_FAILED);
     feed->entry = iron__store_engine_retain(entry);
     feed->request = *request;
     feed->request.key = NULL; /* the caller's */
@@ -1762,43 +1589,37 @@ iron__feed_outcome iron__feed_begin(iron__store_engine *entry, const iron__feed_
     return count_outcome(entry->store, outcome);
 }
 
-/* Appends to a small body. All memory at once if the length is known, else by doubling. */
-static iron__feed_outcome buffer_body(iron__feed *feed, const void *bytes, size_t count,
-                                      iron_error *err) {
-    size_t need = feed->held + count, room = feed->room ? feed->room : BODY_BYTES;
-    uint64_t expected = feed->request.expected_bytes;
-
-    if (need > feed->room) {
-        unsigned char *body;
-
-        while (room < need)
-            room *= 2;
-        if (expected <= IRON_SMALL_BODY && expected >= need)
-            room = (size_t)expected;
-        body = realloc(feed->body, room);
-        if (!body) {
-            iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a body of %zu bytes", need);
-            return IRON_FEED_FAILED;
-        }
-        feed->body = body;
-        feed->room = room;
-    }
-    if (count > 0)
-        memcpy(feed->body + feed->held, bytes, count);
-    feed->held = need;
-    return IRON_FEED_DONE;
-}
-
 iron__feed_outcome iron__feed_take(iron__feed *feed, const void *bytes, size_t count,
                                    iron__feed_answer *answer, iron_error *err) {
+    uint64_t expected = feed->request.expected_bytes;
     iron__feed_outcome outcome = feed->refused;
 
     if (outcome != IRON_FEED_DONE)
         return outcome;
     feed->taken += count;
-    if (!feed->upload && count <= IRON_SMALL_BODY - feed->held)
-        outcome = buffer_body(feed, bytes, count, err);
-    else {
+    if (!feed->upload && count <= IRON_SMALL_BODY - feed->held) {
+        size_t need = feed->held + count, room = feed->room ? feed->room : BODY_BYTES;
+        unsigned char *body = feed->body;
+
+        if (need > feed->room) { /* all at once if the length is known, else by doubling */
+            while (room < need)
+                room *= 2;
+            if (expected <= IRON_SMALL_BODY && expected >= need)
+                room = (size_t)expected;
+            body = realloc(feed->body, room);
+        }
+        if (body) {
+            feed->body = body;
+            feed->room = room;
+        }
+        if (!body && need > 0) {
+            iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a body of %zu bytes", need);
+            outcome = IRON_FEED_FAILED;
+        } else if (count > 0) {
+            memcpy(body + feed->held, bytes, count);
+            feed->held = need;
+        }
+    } else {
         if (!feed->upload)
             outcome = become_upload(feed, answer, err);
         if (outcome == IRON_FEED_DONE)
@@ -1810,54 +1631,43 @@ iron__feed_outcome iron__feed_take(iron__feed *feed, const void *bytes, size_t c
     return outcome == IRON_FEED_DONE ? outcome : count_outcome(feed->entry->store, outcome);
 }
 
-static iron__feed_outcome end_small(iron__feed *feed, feed_result *result, iron_error *err) {
-    small_feed small = {
-        .job = {.run = run_small, .entry = feed->entry, .is_growing = true},
-        .of = feed,
-        .view = {feed->request.dtype, feed->body, feed->held / feed->width},
-    };
-
+static iron__feed_outcome end_small(iron__feed *feed, iron_error *err) {
+    feed->view = (iron__tokens_view){feed->request.dtype, feed->body, feed->held / feed->width};
     if (feed->held % feed->width != 0)
         return refuse_ragged(feed->held, feed, err);
     /* Checked here although the engine checks, too: in the writer a bad token would be found only
      * after the key was looked up. A small body costs nothing. */
-    if (iron__view_check(&small.view, 0, err) != IRON_OK)
+    if (iron__view_check(&feed->view, 0, err) != IRON_OK)
         return IRON_FEED_BAD_TOKEN;
-    writer_run(feed->entry->store->writer, &small.job);
-    if (small.job.error.status != IRON_OK && err)
-        *err = small.job.error;
-    *result = small.result;
-    return small.job.refused ? small.job.refused : result->outcome;
+    return run_feed(feed, run_small, err);
 }
 
 iron__feed_outcome iron__feed_end(iron__feed *feed, iron__feed_answer *answer, iron_error *err) {
     iron__store *store = feed->entry->store;
-    feed_result result = {.outcome = IRON_FEED_FAILED};
-    const iron__checkpoint *after = &result.after.checkpoint;
+    const iron__checkpoint *after = &feed->after.checkpoint;
     iron__feed_outcome outcome = feed->refused;
 
     if (outcome == IRON_FEED_DONE)
-        outcome =
-            feed->upload ? upload_end(feed->upload, &result, err) : end_small(feed, &result, err);
+        outcome = feed->upload ? upload_end(feed->upload, err) : end_small(feed, err);
     upload_free(feed->upload, outcome == IRON_FEED_DONE);
     feed->upload = NULL;
-    *answer = (iron__feed_answer){.position = result.position};
+    *answer = (iron__feed_answer){.position = feed->position};
     if (outcome == IRON_FEED_DONE || outcome == IRON_FEED_REPEATED) {
         answer->tokens = after->closed.count;
         answer->batches = after->batches;
         answer->sum = after->closed.sum;
-        answer->state = result.after.state;
+        answer->state = feed->after.state;
         answer->xors = after->closed.xors;
-        answer->fed_tokens = result.tokens;
-        answer->fed_batches = result.batches;
+        answer->fed_tokens = feed->tokens;
+        answer->fed_batches = feed->batches;
         iron__seal_text(iron__seal_total(&after->seal), answer->seal);
     } else {
-        explain(feed, outcome, result.position, err);
+        explain(feed, outcome, feed->position, err);
     }
     if (outcome == IRON_FEED_DONE) {
         atomic_fetch_add_explicit(&store->fed_feeds, 1, memory_order_relaxed);
-        atomic_fetch_add_explicit(&store->fed_tokens, result.tokens, memory_order_relaxed);
-        atomic_fetch_add_explicit(&store->fed_batches, result.batches, memory_order_relaxed);
+        atomic_fetch_add_explicit(&store->fed_tokens, feed->tokens, memory_order_relaxed);
+        atomic_fetch_add_explicit(&store->fed_batches, feed->batches, memory_order_relaxed);
         atomic_fetch_add_explicit(&store->fed_bytes, feed->taken, memory_order_relaxed);
     }
     count_outcome(store, outcome);
@@ -1883,14 +1693,6 @@ void iron__feed_abandon(iron__feed *feed) {
  * the file grows into the reserve. */
 #define FLUSH_FRAMES     4096u
 #define FLUSH_FRAMES_MIN 64u
-
-static bool is_log_long(const iron__writer *w) {
-    uint64_t frames = w->store->reserve.wanted / 4 / IRON_PAGE_BYTES;
-
-    if (frames == 0 || frames > FLUSH_FRAMES)
-        frames = FLUSH_FRAMES;
-    return (uint64_t)w->db->wal_frames > (frames > FLUSH_FRAMES_MIN ? frames : FLUSH_FRAMES_MIN);
-}
 
 /* Groups between two portions of cleanup under constant load: a few per cent of the time, and
  * deleted data does not stay for as long as the load lasts. */
@@ -1936,31 +1738,12 @@ static iron_status write_snapshot(iron__writer *w, iron__store_engine *entry, ir
     return status;
 }
 
-/* The snapshots of the transaction are durable, or were rolled back. */
-static void settle_snapshots(iron__writer *w, iron__store_engine **all, size_t count,
-                             bool is_good) {
-    for (size_t k = 0; k < count; k++) {
-        iron__store_engine *entry = all[k];
-
-        if (is_good && entry->snapshot_next) {
-            entry->snapshot_feeds = entry->snapshot_next;
-            entry->snapshot_batches = entry->latest.checkpoint.batches;
-            pthread_mutex_lock(&w->lock);
-            w->snapshots++;
-            pthread_mutex_unlock(&w->lock);
-        }
-        entry->snapshot_next = 0;
-        iron__store_engine_release(entry);
-    }
-}
-
 /* Between two groups, when the latest state is the published one; a transaction of its own. */
 static iron_status write_snapshots(iron__writer *w, bool is_closing, iron_error *err) {
     size_t count = iron__store_list(w->store, NULL, 0);
     iron__store_engine **all = calloc(count + 1, sizeof(iron__store_engine *));
     iron_status status;
 
-    w->wants_snapshots = false;
     if (!all)
         return IRON_OK;
     iron__store_list(w->store, all, count); /* only this thread changes the list */
@@ -1970,7 +1753,15 @@ static iron_status write_snapshots(iron__writer *w, bool is_closing, iron_error 
             status = write_snapshot(w, all[k], err);
     if (status == IRON_OK)
         status = iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
-    settle_snapshots(w, all, count, status == IRON_OK);
+    for (size_t k = 0; k < count; k++) { /* they are durable, or were rolled back */
+        if (status == IRON_OK && all[k]->snapshot_next) {
+            all[k]->snapshot_feeds = all[k]->snapshot_next;
+            all[k]->snapshot_batches = all[k]->latest.checkpoint.batches;
+            atomic_fetch_add(&w->snapshots, 1);
+        }
+        all[k]->snapshot_next = 0;
+        iron__store_engine_release(all[k]);
+    }
     free(all);
     return status;
 }
@@ -2002,17 +1793,6 @@ static const cleanup_table cleanup_tables[] = {
 #define CLEANUP_TABLES (int)(sizeof cleanup_tables / sizeof cleanup_tables[0])
 #define ENGINE_TABLES  3 /* the first ones: the others are there when there was a run */
 
-/* An upload that has blocks and may still become a feed. */
-static bool is_upload_open(iron__store *store, uint64_t id) {
-    bool is_open = false;
-
-    pthread_mutex_lock(&store->lock);
-    for (uint32_t k = 0; k < store->options.uploads_max; k++)
-        is_open = is_open || store->open_uploads[k] == id;
-    pthread_mutex_unlock(&store->lock);
-    return is_open;
-}
-
 /* Of feeds that are no longer kept, which a loaded engine must lose as fast as it gets new ones. */
 #define TRIMMED_ROWS 1024u
 
@@ -2036,8 +1816,10 @@ static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err
     }
     IRON_TRY(
         iron__sql_number(w->db, table->owner, IRON_WORDS(id), &is_owned, &one, "clean up", err));
-    if (table->owner == IRON_SQL_UPLOAD_EXISTS)
-        is_owned = is_owned || is_upload_open(w->store, id);
+    pthread_mutex_lock(&w->store->lock); /* an open upload may still become a feed */
+    for (uint32_t k = 0; table->owner == IRON_SQL_UPLOAD_EXISTS && k < o->uploads_max; k++)
+        is_owned = is_owned || w->store->open_uploads[k] == id;
+    pthread_mutex_unlock(&w->store->lock);
     if (!is_owned)
         IRON_TRY(iron__sql_run(w->db, table->remove, IRON_WORDS(id, table->rows), "clean up", err));
     else if (table->remove == IRON_SQL_FEEDS_CLEAN && o->keep_batches)
@@ -2052,21 +1834,10 @@ static iron_status clean_next(iron__writer *w, bool *is_removed, iron_error *err
     return IRON_OK;
 }
 
-/* One portion, as a transaction of its own. */
-static iron_status clean_some(iron__writer *w, iron_error *err) {
-    bool is_removed = false;
-
-    w->groups_since_cleanup = 0;
-    IRON_TRY(iron__sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", err));
-    for (int k = 0; k < CLEANUP_OWNERS && w->cleanup.is_wanted && !is_removed; k++)
-        IRON_TRY(clean_next(w, &is_removed, err));
-    return iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", err);
-}
-
-static uint64_t file_bytes(const char *path) {
+static uint64_t file_bytes(const iron__store *store, const char *name) {
     struct stat info;
 
-    return stat(path, &info) == 0 ? (uint64_t)info.st_size : 0;
+    return fstatat(store->directory_fd, name, &info, 0) == 0 ? (uint64_t)info.st_size : 0;
 }
 
 /* A full disk. Free pages inside the database are room, too: new rows use them first. So they stand
@@ -2085,9 +1856,7 @@ static iron_status flush_with_reserve(iron__writer *w, iron_error *err) {
 
     IRON_TRY(iron__marker_release_log(&w->store->marker, err));
     sqlite3_busy_timeout(w->db->handle, TRUNCATE_MS);
-    do
-        status = iron__database_flush_log(w->db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, err);
-    while (status != IRON_OK && iron__is_no_space(err) && iron__reserve_give(&w->store->reserve));
+    status = iron__database_empty_log(w->db, &w->store->reserve, &is_complete, err);
     if (is_complete)
         w->db->wal_frames = 0;
     sqlite3_busy_timeout(w->db->handle, BUSY_TIMEOUT_MS);
@@ -2105,7 +1874,7 @@ static int64_t room_inside(iron__writer *w) {
                          NULL) != IRON_OK)
         return 0;
     return ((int64_t)free_pages - (int64_t)pages) * IRON_PAGE_BYTES +
-           (int64_t)file_bytes(w->db->path);
+           (int64_t)file_bytes(w->store, "iron.db");
 }
 
 static void set_full(iron__writer *w, bool is_full) {
@@ -2184,7 +1953,7 @@ static bool next_group(iron__writer *w, writer_job **group, uint32_t *count) {
     if (!w->first)
         w->last = &w->first;
     *end = NULL;
-    w->queued -= *count;
+    atomic_fetch_sub(&w->queued, *count);
     is_over = w->is_closing && !*group;
     pthread_mutex_unlock(&w->lock);
     return !is_over;
@@ -2250,47 +2019,49 @@ static void refuse_full(iron__writer *w, writer_job *group, bool is_all) {
         }
 }
 
-/* One portion of cleanup. On a full disk it uses the reserve. */
+/* One portion of cleanup, as a transaction of its own. On a full disk it uses the reserve. */
 static void clean(iron__writer *w) {
     iron_error why = {0};
+    bool is_removed = false;
+    iron_status status =
+        iron__sql_run(w->db, IRON_SQL_BEGIN, IRON_NO_WORDS, "begin a transaction", &why);
 
-    if (clean_some(w, &why) == IRON_OK) {
+    w->groups_since_cleanup = 0;
+    for (int k = 0; status == IRON_OK && k < CLEANUP_OWNERS && w->cleanup.is_wanted && !is_removed;
+         k++)
+        status = clean_next(w, &is_removed, &why);
+    if (status == IRON_OK)
+        status = iron__sql_run(w->db, IRON_SQL_COMMIT, IRON_NO_WORDS, "commit", &why);
+    if (status == IRON_OK) {
         if (!w->cleanup.is_wanted)
             atomic_store(&w->store->is_cleaning, false);
-        return;
-    }
-    if (!iron__is_no_space(&why)) {
+    } else if (!iron__is_no_space(&why)) {
         fail_group(w, &why);
-        return;
+    } else {
+        roll_back_rows(w);
+        w->cleanup = (writer_cleanup){.is_wanted = true}; /* from the beginning */
+        set_full(w, true);
+        w->is_cleanup_stuck = !iron__reserve_give(&w->store->reserve);
     }
-    roll_back_rows(w);
-    w->cleanup = (writer_cleanup){.is_wanted = true}; /* from the beginning */
-    set_full(w, true);
-    w->is_cleanup_stuck = !iron__reserve_give(&w->store->reserve);
-}
-
-/* Jobs ask for room on a full disk: what deleted engines leave is made free first. */
-static void look_again(iron__writer *w) {
-    bool is_found = false;
-
-    for (uint32_t k = 0; k < ROOM_PORTIONS && w->cleanup.is_wanted && !w->is_cleanup_stuck &&
-                         !is_found && !atomic_load(&w->store->has_failed);
-         k++) {
-        clean(w);
-        is_found = find_room(w);
-    }
-    if (!is_found && iron__clock_ns() - w->room_ns > ROOM_ASKED_NS)
-        find_room(w);
 }
 
 /* The group as a transaction; false: the store has failed. */
 static bool commit_group(iron__writer *w, writer_job *group) {
-    bool is_growing = false, is_second = false;
+    bool is_growing = false, is_second = false, is_found = false;
 
     for (const writer_job *job = group; job; job = job->next)
         is_growing = is_growing || job->is_growing;
-    if (is_growing && atomic_load(&w->store->is_full))
-        look_again(w);
+    if (is_growing && atomic_load(&w->store->is_full)) {
+        /* what deleted engines leave is made free first */
+        for (uint32_t k = 0; k < ROOM_PORTIONS && w->cleanup.is_wanted && !w->is_cleanup_stuck &&
+                             !is_found && !atomic_load(&w->store->has_failed);
+             k++) {
+            clean(w);
+            is_found = find_room(w);
+        }
+        if (!is_found && iron__clock_ns() - w->room_ns > ROOM_ASKED_NS)
+            find_room(w);
+    }
     for (;;) {
         iron_error why = {0};
 
@@ -2315,40 +2086,39 @@ static bool commit_group(iron__writer *w, writer_job *group) {
     }
 }
 
-/* The marker says what is acknowledged from now on. The group is durable: if the marker cannot be
- * written, it is the last one. */
-static void mark_group(iron__writer *w) {
-    iron_error why = {0};
-    iron_status status = iron__marker_cover(w->store, (uint64_t)w->db->wal_frames, &why);
-
-    for (size_t k = 0; k < w->changed_count && status == IRON_OK; k++)
-        status = iron__marker_write(&w->store->marker, w->changed[k], &why);
-    if (status != IRON_OK)
-        iron__store_fail(w->store, &why);
-}
-
 static void run_group(iron__writer *w, writer_job *group, uint32_t count) {
     uint64_t began = iron__clock_ns();
+    iron_error why = {0};
     bool is_good;
 
     w->group_ms = iron__now_ms();
     is_good = commit_group(w, group);
     if (is_good) {
+        /* The marker says what is acknowledged from now on. The group is durable: if the marker
+         * cannot be written, it is the last one. */
+        iron_status marked = iron__marker_cover(w->store, (uint64_t)w->db->wal_frames, &why);
+
+        for (size_t k = 0; k < w->changed_count && marked == IRON_OK; k++)
+            marked = iron__marker_write(&w->store->marker, w->changed[k], &why);
+        if (marked != IRON_OK)
+            iron__store_fail(w->store, &why);
         w->committed = w->ledger;
-        mark_group(w);
         for (size_t k = 0; k < w->changed_count; k++) {
             entry_publish(w->changed[k]);
             w->wants_snapshots |= needs_snapshot(w->changed[k], false);
         }
-        for (writer_job *job = group; job; job = job->next)
-            if (job->publish && !job->refused)
-                job->publish(w->store, job);
-        pthread_mutex_lock(&w->lock);
-        w->commits++;
-        w->jobs += count;
-        w->last_commit_ms = iron__now_ms();
+        for (writer_job *job = group; job; job = job->next) {
+            if (job->is_done && job->entry->is_deleting) {
+                iron__store_remove_engine(w->store, job->entry);
+                unreserve_engine(w->store, job->entry->plan.nodes);
+            } else if (job->is_done) {
+                iron__store_add_engine(w->store, iron__store_engine_retain(job->entry));
+            }
+        }
+        atomic_fetch_add(&w->jobs, count);
+        atomic_fetch_add(&w->commits, 1);
+        atomic_store(&w->last_commit_ms, iron__now_ms());
         iron__latency_count(&w->commit_latency, iron__clock_ns() - began);
-        pthread_mutex_unlock(&w->lock);
     }
     for (writer_job *job = group, *next; job; job = next) {
         next = job->next; /* the job is its caller's again once it is posted */
@@ -2379,9 +2149,14 @@ static void run_snapshots(iron__writer *w, bool is_closing) {
 
 /* No caller waits for this; but after a failure SQLite's idea of the disk may be wrong. */
 static void flush_long_log(iron__writer *w) {
+    uint64_t frames = w->store->reserve.wanted / 4 / IRON_PAGE_BYTES;
     iron_error why = {0};
 
-    if (atomic_load(&w->store->has_failed) || !is_log_long(w) ||
+    if (frames == 0 || frames > FLUSH_FRAMES)
+        frames = FLUSH_FRAMES;
+    if (frames < FLUSH_FRAMES_MIN)
+        frames = FLUSH_FRAMES_MIN;
+    if (atomic_load(&w->store->has_failed) || (uint64_t)w->db->wal_frames <= frames ||
         iron__database_flush_log(w->db, SQLITE_CHECKPOINT_PASSIVE, NULL, &why) == IRON_OK)
         return;
     if (iron__is_no_space(&why))
@@ -2430,13 +2205,10 @@ static void *write_loop(void *context) {
 
 iron_status iron__writer_start(iron__store *store, const iron__store_ledger *ledger,
                                iron_error *err) {
-    iron__writer *w = calloc(1, sizeof *w);
+    iron__writer *w;
     int code;
 
-    if (!w || !(w->changed = calloc(GROUP_JOBS, sizeof(iron__store_engine *)))) {
-        free(w);
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for the writer");
-    }
+    IRON_TRY(IRON_NEW(&w, 1, "the writer", err));
     w->store = store;
     w->db = store->db;
     w->ledger = w->committed = *ledger;
@@ -2474,34 +2246,18 @@ void iron__writer_stop(iron__writer *w) {
     pthread_cond_destroy(&w->has_work);
     pthread_mutex_destroy(&w->lock);
     for (size_t k = 0; k < IRON_NODES_HASH_MAX; k++) {
-        nodes_destroy(&w->pending.feeds[k].nodes);
+        free(w->pending.feeds[k].nodes.xors);
         free(w->pending.feeds[k].batches);
     }
-    free(w->changed);
     free(w);
 }
 
 /* Counters. */
 
-static void measure_disk(const iron__store *store, iron__store_disk *disk) {
-    struct statvfs info;
-    char *log = NULL;
-
-    *disk = (iron__store_disk){.database = file_bytes(store->db->path),
-                               .reserve = atomic_load(&store->reserve_held)};
-    if (asprintf(&log, "%s-wal", store->db->path) >= 0) {
-        disk->log = file_bytes(log);
-        free(log);
-    }
-    if (fstatvfs(store->db->directory_lock, &info) == 0) {
-        disk->size = (uint64_t)info.f_blocks * info.f_frsize;
-        disk->free = (uint64_t)info.f_bavail * info.f_frsize;
-    }
-}
-
 void iron__store_count(iron__store *store, iron__store_counts *counts, iron__store_disk *disk) {
     iron__writer *w = store->writer;
     uint64_t began = atomic_load(&w->busy_since_ns), now = iron__clock_ns();
+    struct statvfs info;
 
     *counts = (iron__store_counts){
         .feeds = atomic_load(&store->fed_feeds),
@@ -2511,18 +2267,23 @@ void iron__store_count(iron__store *store, iron__store_counts *counts, iron__sto
         .uploads = atomic_load(&store->uploads),
         .moved = atomic_load(&store->moved),
         .busy_ns = began && now > began ? now - began : 0,
+        .commits = atomic_load(&w->commits),
+        .jobs = atomic_load(&w->jobs),
+        .last_commit_ms = atomic_load(&w->last_commit_ms),
+        .snapshots = atomic_load(&w->snapshots),
+        .queued = atomic_load(&w->queued),
         .is_full = atomic_load(&store->is_full),
     };
     for (size_t k = 0; k <= IRON_FEED_FAILED; k++)
         counts->refused[k] = k == IRON_FEED_DONE ? 0 : atomic_load(&store->outcomes[k]);
-    pthread_mutex_lock(&w->lock);
-    counts->commits = w->commits;
-    counts->jobs = w->jobs;
     iron__latency_add(&w->commit_latency, &counts->commit_latency);
-    counts->last_commit_ms = w->last_commit_ms;
-    counts->snapshots = w->snapshots;
-    counts->queued = w->queued;
-    pthread_mutex_unlock(&w->lock);
-    if (disk)
-        measure_disk(store, disk);
+    if (!disk)
+        return;
+    *disk = (iron__store_disk){.database = file_bytes(store, "iron.db"),
+                               .log = file_bytes(store, "iron.db-wal"),
+                               .reserve = atomic_load(&store->reserve_held)};
+    if (fstatvfs(store->directory_fd, &info) == 0) {
+        disk->size = (uint64_t)info.f_blocks * info.f_frsize;
+        disk->free = (uint64_t)info.f_bavail * info.f_frsize;
+    }
 }

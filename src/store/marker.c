@@ -110,29 +110,12 @@ static iron_status look_at_engine(loss *l, const iron__marker_slot *slot, iron__
     return IRON_OK;
 }
 
-static iron_status refuse_loss(iron__store *store, const loss *l, uint64_t had, uint64_t has,
-                               iron_error *err) {
-    char log[80] = "", more[40] = "";
-
-    if (has < had)
-        snprintf(log, sizeof log, "iron.db-wal has %" PRIu64 " bytes and had %" PRIu64 ": ", has,
-                 had);
-    if (l->engines > 1)
-        snprintf(more, sizeof more, ", and %" PRIu64 " more", l->engines - 1);
-    if (store->options.accept_loss) {
-        iron__store_note(store, "the loss of acknowledged data is accepted (--accept-loss)");
-        return IRON_OK;
-    }
-    return iron__fail(err, IRON_E_FORMAT, 0,
-                      "%s%.110s%s; put the log back, restore a backup, or use --accept-loss", log,
-                      l->engines ? l->text : "the last feeds may be lost", more);
-}
-
 iron_status iron__marker_check(iron__store *store, iron__database *db, iron_error *err) {
     loss l = {.db = db};
     iron__marker_slot slot = {0};
     struct stat info;
     uint64_t had, has = 0;
+    char log[80] = "", more[40] = "";
     iron_status status = IRON_OK;
     bool found;
     int fd = openat(store->directory_fd, "marker", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -159,9 +142,20 @@ iron_status iron__marker_check(iron__store *store, iron__database *db, iron_erro
             status = look_at_engine(&l, &slot, store, err);
     close(fd);
     iron__database_reset(db);
-    if (status == IRON_OK && (l.engines > 0 || has < had))
-        status = refuse_loss(store, &l, had, has, err);
-    return status;
+    if (status != IRON_OK || (l.engines == 0 && has >= had))
+        return status;
+    if (store->options.accept_loss) {
+        iron__store_note(store, "the loss of acknowledged data is accepted (--accept-loss)");
+        return IRON_OK;
+    }
+    if (has < had)
+        snprintf(log, sizeof log, "iron.db-wal has %" PRIu64 " bytes and had %" PRIu64 ": ", has,
+                 had);
+    if (l.engines > 1)
+        snprintf(more, sizeof more, ", and %" PRIu64 " more", l.engines - 1);
+    return iron__fail(err, IRON_E_FORMAT, 0,
+                      "%s%.110s%s; put the log back, restore a backup, or use --accept-loss", log,
+                      l.engines ? l.text : "the last feeds may be lost", more);
 }
 
 /* Writing. */
@@ -285,4 +279,5 @@ void iron__marker_close(iron__marker *m) {
     if (m->log_fd >= 0)
         close(m->log_fd);
     free(m->free_slots);
+    *m = (iron__marker){.fd = -1, .log_fd = -1};
 }

@@ -12,6 +12,7 @@
  * not available now, the engine can be read but not fed.
  */
 #include "core/fail.h"
+#include "core/memory.h"
 #include "engine/checkpoint.h"
 #include "store/store_internal.h"
 
@@ -69,11 +70,10 @@ static iron_status check_follows(const iron__feed_row *r, const iron__engine_sum
                  "engine %s: feed %" PRIu64 " begins at %" PRIu64 ", batch %" PRIu64
                  ", and not at %" PRIu64 ", %" PRIu64 RESTORE,
                  plan->name, r->number, r->position, r->first_batch, b->closed.count, b->batches);
-    IRON_FAIL_IF(
-        r->after.checkpoint.closed.sum != sum.sum || r->after.checkpoint.closed.xors != sum.xors,
-        err, IRON_E_FORMAT,
-        "engine %s: the totals after feed %" PRIu64 " are not those before it plus its own" RESTORE,
-        plan->name, r->number);
+    IRON_FAIL_IF(!iron__contributions_equal(&r->after.checkpoint.closed, &sum), err, IRON_E_FORMAT,
+                 "engine %s: the totals after feed %" PRIu64
+                 " are not those before it plus its own" RESTORE,
+                 plan->name, r->number);
     return IRON_OK;
 }
 
@@ -106,13 +106,10 @@ typedef struct recovery {
 
 static iron_status recovery_begin(recovery *r, const iron__store_plan *plan, iron_error *err) {
     iron_report report = {.struct_size = sizeof report};
-    iron_config config;
 
     *r = (recovery){.plan = plan};
-    r->waiting = calloc(IRON_BLOCK_BATCHES, sizeof *r->waiting);
-    IRON_FAIL_IF(!r->waiting, err, IRON_E_NOMEM, "out of memory for batches to replay");
-    iron__store_plan_config_cpu(plan, &config);
-    IRON_TRY(iron_engine_create(&config, &r->engine, err));
+    IRON_TRY(IRON_NEW(&r->waiting, IRON_BLOCK_BATCHES, "batches to replay", err));
+    IRON_TRY(iron__store_plan_engine(plan, IRON_PLAN_CPU, &r->engine, err));
     IRON_TRY(iron_engine_report(r->engine, &report, err));
     r->at.state = report.state;
     return IRON_OK;
@@ -123,43 +120,35 @@ static void recovery_free(recovery *r) {
     free(r->waiting);
 }
 
-static bool is_same_config(const iron_config *a, const iron_config *b) {
-    return a->nodes == b->nodes && a->vocab == b->vocab && a->batch == b->batch &&
-           a->positions == b->positions && a->with_seal && a->lattice_count == b->lattice_count &&
-           memcmp(a->lattice, b->lattice, a->lattice_count * sizeof a->lattice[0]) == 0;
-}
-
-static bool is_same_checkpoint(const iron__checkpoint *a, const iron__checkpoint *b) {
-    return a->closed.count == b->closed.count && a->closed.sum == b->closed.sum &&
-           a->closed.xors == b->closed.xors && a->batches == b->batches &&
-           a->seal.words.t == b->seal.words.t && a->seal.words.a == b->seal.words.a &&
-           a->seal.words.b == b->seal.words.b &&
-           memcmp(a->seal.carry, b->seal.carry, sizeof a->seal.carry) == 0;
-}
-
 /* Does the parsed state match the snapshot's row and the feed's? Then it is the engine's. */
 static iron_status use_snapshot(recovery *r, const iron__snapshot_row *snapshot,
                                 const iron__engine_summary *want, iron_engine *parsed,
                                 iron_error *err) {
+    const iron_config *a = iron_engine_config(parsed), *b = iron_engine_config(r->engine);
     iron_report report = {.struct_size = sizeof report};
-    iron__checkpoint checkpoint;
+    iron__checkpoint found;
 
-    IRON_FAIL_IF(!is_same_config(iron_engine_config(parsed), iron_engine_config(r->engine)), err,
-                 IRON_E_FORMAT,
-                 "engine %s: the snapshot after feed %" PRIu64
-                 " is of another configuration" RESTORE,
-                 r->plan->name, snapshot->number);
+    IRON_FAIL_IF(
+        a->nodes != b->nodes || a->vocab != b->vocab || a->batch != b->batch ||
+            a->positions != b->positions || !a->with_seal || a->lattice_count != b->lattice_count ||
+            memcmp(a->lattice, b->lattice, a->lattice_count * sizeof a->lattice[0]) != 0,
+        err, IRON_E_FORMAT,
+        "engine %s: the snapshot after feed %" PRIu64 " is of another configuration" RESTORE,
+        r->plan->name, snapshot->number);
     IRON_TRY(iron_engine_report(parsed, &report, err));
-    IRON_TRY(iron__engine_checkpoint(parsed, &checkpoint, err));
+    IRON_TRY(iron__engine_checkpoint(parsed, &found, err));
     IRON_FAIL_IF(report.state != snapshot->state || report.state != want->state, err, IRON_E_FORMAT,
                  "engine %s: the snapshot after feed %" PRIu64 " has state %016" PRIx64
                  " and should have %016" PRIx64 RESTORE,
                  r->plan->name, snapshot->number, report.state, want->state);
-    IRON_FAIL_IF(!is_same_checkpoint(&checkpoint, &want->checkpoint), err, IRON_E_FORMAT,
+    IRON_FAIL_IF(!iron__contributions_equal(&found.closed, &want->checkpoint.closed) ||
+                     found.batches != want->checkpoint.batches ||
+                     memcmp(&found.seal, &want->checkpoint.seal, sizeof found.seal) != 0,
+                 err, IRON_E_FORMAT,
                  "engine %s: the snapshot after feed %" PRIu64
                  " has other totals than the feed" RESTORE,
                  r->plan->name, snapshot->number);
-    return iron__engine_restore(r->engine, &checkpoint, iron_engine_xor_accumulators(parsed),
+    return iron__engine_restore(r->engine, &found, iron_engine_xor_accumulators(parsed),
                                 iron_engine_potentials(parsed), err);
 }
 
@@ -169,7 +158,6 @@ static iron_status recovery_snapshot(recovery *r, const iron__snapshot_row *snap
     char name[100 + IRON_ENGINE_NAME_MAX];
     const iron__engine_summary want = last ? last->after : r->at;
     iron_engine *parsed = NULL;
-    iron_config config;
     iron_status status;
 
     IRON_FAIL_IF(want.feeds != snapshot->number, err, IRON_E_FORMAT,
@@ -177,8 +165,8 @@ static iron_status recovery_snapshot(recovery *r, const iron__snapshot_row *snap
                  r->plan->name, snapshot->number);
     snprintf(name, sizeof name, "the snapshot of engine %s after feed %" PRIu64, r->plan->name,
              snapshot->number);
-    iron__store_plan_config_cpu(r->plan, &config);
-    IRON_TRY(iron__state_parse(name, snapshot->bytes, snapshot->count, &config, &parsed, err));
+    IRON_TRY(iron__state_parse(name, snapshot->bytes, snapshot->count,
+                               iron_engine_config(r->engine), &parsed, err));
     status = use_snapshot(r, snapshot, &want, parsed, err);
     iron_engine_destroy(parsed);
     r->at = want;
@@ -231,8 +219,8 @@ static iron_status recovery_batches(recovery *r, const unsigned char *bytes, siz
 static iron_status recovery_feed_end(recovery *r, iron_error *err) {
     const iron__feed_row *row = &r->row;
 
-    IRON_FAIL_IF(r->row_batches != row->batches || r->row_sum.count != row->fed.count ||
-                     r->row_sum.sum != row->fed.sum || r->row_sum.xors != row->fed.xors,
+    IRON_FAIL_IF(r->row_batches != row->batches ||
+                     !iron__contributions_equal(&r->row_sum, &row->fed),
                  err, IRON_E_FORMAT,
                  "engine %s: the batches of feed %" PRIu64 " do not add up to its totals" RESTORE,
                  r->plan->name, row->number);
@@ -297,52 +285,41 @@ static bool read_engine(sqlite3_stmt *s, iron__engine_row *row) {
 
 /* All engines in a malloc'ed array, verified one by one, and together by the ledger. */
 static iron_status read_engines(iron__database *db, const iron__store_ledger *ledger,
-                                iron__engine_row **out, size_t *out_count, iron_error *err) {
+                                iron__engine_row **rows, size_t *count, iron_error *err) {
     sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_ENGINES, IRON_NO_WORDS, err);
-    iron__engine_row *rows;
-    size_t count = 0;
     uint64_t check = 0;
-    iron_status status;
+    iron_status status = IRON_NEW(rows, ledger->engines, "the engines", err);
     bool found = true;
 
-    rows = calloc(ledger->engines + 1, sizeof *rows);
-    IRON_FAIL_IF(!rows, err, IRON_E_NOMEM, "out of memory for %" PRIu64 " engines",
-                 ledger->engines);
-    for (;;) {
+    for (*count = 0; status == IRON_OK; ++*count) {
         status = iron__sql_step(db, s, &found, "read the engines", err);
         if (status != IRON_OK || !found)
             break;
-        if (count == ledger->engines || !read_engine(s, &rows[count])) {
+        if (*count == ledger->engines || !read_engine(s, &(*rows)[*count]))
             status =
                 iron__fail(err, IRON_E_FORMAT, 0,
                            "the row of engine %" PRIu64 " in %.120s is damaged; restore a backup",
                            iron__column_word(s, 0), db->path);
-            break;
-        }
         check ^= iron__column_word(s, 11);
-        count++;
     }
     sqlite3_reset(s);
-    if (status == IRON_OK && (count != ledger->engines || check != ledger->engines_check))
+    if (status == IRON_OK && (*count != ledger->engines || check != ledger->engines_check))
         status = iron__fail(err, IRON_E_FORMAT, 0,
                             "%.120s holds %zu engines and should hold %" PRIu64
                             ", or others; it is damaged: restore a backup",
-                            db->path, count, ledger->engines);
+                            db->path, *count, ledger->engines);
     if (status != IRON_OK) {
-        free(rows);
-        return status;
+        free(*rows);
+        *rows = NULL;
     }
-    *out = rows;
-    *out_count = count;
-    return IRON_OK;
+    return status;
 }
 
 /* A snapshot of an engine, if there is one: the newest, or the one after a feed. */
 static iron_status read_snapshot(iron__database *db, uint64_t engine, uint64_t feed,
                                  iron__snapshot_row *row, bool *found, iron_error *err) {
-    sqlite3_stmt *s = feed
-                          ? iron__sql_ready(db, IRON_SQL_SNAPSHOT_AT, IRON_WORDS(engine, feed), err)
-                          : iron__sql_ready(db, IRON_SQL_SNAPSHOT_NEWEST, IRON_WORDS(engine), err);
+    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_SNAPSHOT_READ,
+                                      IRON_WORDS(engine, feed, feed ? feed : INT64_MAX), err);
 
     IRON_TRY(iron__sql_step(db, s, found, "read a snapshot", err));
     if (!*found)
@@ -357,21 +334,28 @@ static iron_status read_snapshot(iron__database *db, uint64_t engine, uint64_t f
     return IRON_OK;
 }
 
-/* IRON_BLOCK_BYTES of them. */
-static iron_status read_block(iron__database *db, uint64_t upload, uint64_t number,
-                              const unsigned char **bytes, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_BLOCK_READ, IRON_WORDS(upload, number), err);
+/* The bytes of the feed's batches from `index` on, up to the end of a block or of the row. */
+static iron_status read_batches(iron__database *db, const iron__feed_row *row, uint64_t index,
+                                const unsigned char **bytes, uint64_t *count, iron_error *err) {
+    const uint64_t in_blocks = batches_in_blocks(row), number = index / IRON_BLOCK_BATCHES;
+    sqlite3_stmt *s;
     bool found;
 
-    *bytes = NULL;
+    if (index >= in_blocks) {
+        *bytes = row->batch_bytes + (index - in_blocks) * IRON_BATCH_BYTES;
+        *count = row->batches - index;
+        return IRON_OK;
+    }
+    s = iron__sql_ready(db, IRON_SQL_BLOCK_READ, IRON_WORDS(row->upload, number), err);
     IRON_TRY(iron__sql_step(db, s, &found, "read a block", err));
-    if (found)
-        *bytes = sqlite3_column_blob(s, 0);
+    *bytes = found ? sqlite3_column_blob(s, 0) : NULL;
     IRON_FAIL_IF(!*bytes || sqlite3_column_bytes(s, 0) != (int)IRON_BLOCK_BYTES ||
-                     iron__column_word(s, 1) != iron__block_check(upload, number, *bytes),
+                     iron__column_word(s, 1) != iron__block_check(row->upload, number, *bytes),
                  err, IRON_E_FORMAT,
                  "block %" PRIu64 " of upload %" PRIu64 " is %s in %.100s; restore a backup",
-                 number, upload, found ? "damaged" : "missing", db->path);
+                 number, row->upload, found ? "damaged" : "missing", db->path);
+    *bytes += index % IRON_BLOCK_BATCHES * IRON_BATCH_BYTES;
+    *count = IRON_BLOCK_BATCHES - index % IRON_BLOCK_BATCHES;
     return IRON_OK;
 }
 
@@ -393,17 +377,14 @@ static iron_status recover_snapshot(recovery *r, iron__database *db, uint64_t en
 
 static iron_status recover_feed(iron__store *store, recovery *r, const iron__feed_row *row,
                                 iron_error *err) {
-    uint64_t blocks = batches_in_blocks(row) / IRON_BLOCK_BATCHES;
+    const unsigned char *bytes;
 
     IRON_TRY(recovery_feed(r, row, err));
-    for (uint64_t k = 0; k < blocks; k++) {
-        const unsigned char *bytes;
-
-        IRON_TRY(read_block(store->db, row->upload, k, &bytes, err));
-        IRON_TRY(recovery_batches(r, bytes, IRON_BLOCK_BATCHES, err));
+    for (uint64_t k = 0, count; k < row->batches; k += count) {
+        IRON_TRY(read_batches(store->db, row, k, &bytes, &count, err));
+        IRON_TRY(recovery_batches(r, bytes, count, err));
         iron__store_report_loading(store);
     }
-    IRON_TRY(recovery_batches(r, row->batch_bytes, row->batch_bytes_count / IRON_BATCH_BYTES, err));
     return recovery_feed_end(r, err);
 }
 
@@ -431,35 +412,22 @@ static iron_status recover(iron__store *store, recovery *r, const iron__engine_r
     return IRON_OK;
 }
 
-/* An engine of the plan in the recovered state. NULL, if that fails: feeds will try again. */
-static iron_engine *place_engine(const recovery *r) {
-    iron_engine *engine = NULL;
-    iron_config config;
-
-    iron__store_plan_config_engine(r->plan, &config);
-    if (iron_engine_create(&config, &engine, NULL) == IRON_OK &&
-        iron__engine_restore(engine, &r->at.checkpoint, iron_engine_xor_accumulators(r->engine),
-                             iron_engine_potentials(r->engine), NULL) == IRON_OK)
-        return engine;
-    iron_engine_destroy(engine);
-    return NULL;
-}
-
 static iron_status load_engine(iron__store *store, const iron__engine_row *row, iron_error *err) {
     iron__store_engine *entry;
+    iron_engine *engine = NULL;
     recovery r;
     iron_status status = recover(store, &r, row, err);
 
     iron__database_reset(store->db);
     if (status == IRON_OK) {
-        iron__store_engine_parts parts = {.row = row,
-                                          .summary = &r.at,
-                                          .config = iron_engine_config(r.engine),
-                                          .xors = iron_engine_xor_accumulators(r.engine),
-                                          .potentials = iron_engine_potentials(r.engine),
-                                          .engine = place_engine(&r)};
-
-        status = iron__store_engine_create(store, &parts, &entry, err);
+        /* an engine for small bodies, in the recovered state; if that fails, feeds try again */
+        if (iron__store_plan_engine(&row->plan, IRON_PLAN_SMALL, &engine, NULL) == IRON_OK &&
+            iron__engine_restore(engine, &r.at.checkpoint, iron_engine_xor_accumulators(r.engine),
+                                 iron_engine_potentials(r.engine), NULL) != IRON_OK) {
+            iron_engine_destroy(engine);
+            engine = NULL;
+        }
+        status = iron__store_engine_create(store, row, &r.at, r.engine, engine, &entry, err);
     }
     if (status == IRON_OK) {
         (void)iron__store_engine_open_device(entry, false, NULL);
@@ -502,44 +470,38 @@ iron_status iron__store_load(iron__store *store, iron__store_ledger *ledger, iro
  * If the first feeds were removed, states are compared from a snapshot on; before it, the rows
  * with each other. */
 
-static iron_status verify_feed(iron__store *store, uint64_t engine, recovery *r,
-                               const iron__feed_row *feed, iron_error *err) {
-    iron__snapshot_row snapshot;
-    bool found;
-
-    if (r->at.feeds == 0 && feed->number > 1) {
-        r->at = before_feed(feed);
-        r->is_without_nodes = true;
-    }
-    IRON_TRY(recover_feed(store, r, feed, err));
-    if (!r->is_without_nodes)
-        return recovery_end(r, err);
-    IRON_TRY(replay_waiting(r, err));
-    IRON_TRY(read_snapshot(store->db, engine, feed->number, &snapshot, &found, err));
-    if (found)
-        IRON_TRY(recovery_snapshot(r, &snapshot, feed, err));
-    r->is_without_nodes = !found;
-    return IRON_OK;
-}
-
 static iron_status verify_engine(iron__store *store, const iron__engine_row *row, recovery *r,
                                  iron_server_verified *seen, iron_error *err) {
+    iron__snapshot_row snapshot;
+    bool found = true, has_snapshot;
+    iron__feed_row feed;
     recovery newest;
     iron_status status;
-    iron__feed_row feed;
     sqlite3_stmt *s;
-    bool found = true;
 
     IRON_TRY(recovery_begin(r, &row->plan, err));
     assert(r->engine);
     s = iron__sql_ready(store->db, IRON_SQL_FEEDS_AFTER, IRON_WORDS(row->id, 0), err);
-    while (found) {
+    for (;;) {
         const uint64_t before = r->at.feeds;
 
         IRON_TRY(iron__feed_row_step(store->db, s, &feed, &found, err));
         if (!found)
             break;
-        IRON_TRY(verify_feed(store, row->id, r, &feed, err));
+        if (r->at.feeds == 0 && feed.number > 1) {
+            r->at = before_feed(&feed);
+            r->is_without_nodes = true;
+        }
+        IRON_TRY(recover_feed(store, r, &feed, err));
+        if (r->is_without_nodes) {
+            IRON_TRY(replay_waiting(r, err));
+            IRON_TRY(read_snapshot(store->db, row->id, feed.number, &snapshot, &has_snapshot, err));
+            if (has_snapshot)
+                IRON_TRY(recovery_snapshot(r, &snapshot, &feed, err));
+            r->is_without_nodes = !has_snapshot;
+        } else {
+            IRON_TRY(recovery_end(r, err));
+        }
         seen->removed += feed.number - before - 1;
         seen->feeds++;
         seen->batches += feed.batches;
@@ -597,81 +559,35 @@ static iron_status history_feed(const history *h, uint64_t number, iron__feed_ro
     return IRON_OK;
 }
 
-/* The first feed that is kept. Its statement is not reset: the writer may remove feeds meanwhile,
- * but they are there for this connection as long as it is reading. */
-static iron_status find_first(history *h, uint64_t *number, iron_error *err) {
+static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
+    const uint64_t batch = h->entry->plan.batch;
     sqlite3_stmt *s = iron__sql_ready(h->db, IRON_SQL_FEED_FIRST, IRON_WORDS(h->entry->id), err);
+    uint64_t number, high = feeds;
+    iron__engine_summary before;
     iron__feed_row row;
     bool found;
 
+    /* The first feed that is kept. Its statement is not reset: the writer may remove feeds
+     * meanwhile, but they are there for this connection as long as it is reading. */
     IRON_TRY(iron__sql_step(h->db, s, &found, "read the first feed", err));
-    *number = found ? iron__column_word(s, 0) : 1;
-    IRON_TRY(history_feed(h, *number, &row, err));
+    number = found ? iron__column_word(s, 0) : 1;
+    IRON_TRY(history_feed(h, number, &row, err));
     h->first = row.first_batch;
     if (h->next < h->first)
         h->next = h->first;
-    return IRON_OK;
-}
-
-/* The last feed from `low` on that begins at or before the next batch. */
-static iron_status find_feed(const history *h, uint64_t low, uint64_t feeds, uint64_t *number,
-                             iron_error *err) {
-    uint64_t high = feeds;
-    iron__feed_row row;
-
-    while (low < high) {
-        uint64_t middle = low + (high - low + 1) / 2;
+    while (wants_more(h) && number < high) { /* the last feed that begins at or before the batch */
+        uint64_t middle = number + (high - number + 1) / 2;
 
         IRON_TRY(history_feed(h, middle, &row, err));
         if (row.first_batch <= h->next)
-            low = middle;
+            number = middle;
         else
             high = middle - 1;
     }
-    *number = low;
-    return IRON_OK;
-}
-
-static void add_batch(history *h, const iron__feed_row *row, uint64_t index,
-                      const unsigned char *bytes) {
-    uint64_t batch = h->entry->plan.batch, tokens = batch_tokens(row, batch, index);
-    iron__contribution c = iron__batch_decode(bytes, tokens);
-
-    h->rows[h->count++] = (iron__batch_row){.batch = h->next++,
-                                            .position = row->position + index * batch,
-                                            .tokens = tokens,
-                                            .sum = c.sum,
-                                            .xors = c.xors};
-}
-
-static iron_status add_feed(history *h, const iron__feed_row *row, iron_error *err) {
-    uint64_t in_blocks = batches_in_blocks(row);
-    uint64_t index = h->next - row->first_batch;
-
-    while (index < in_blocks && wants_more(h)) {
+    for (bool is_first = true; wants_more(h); number++, is_first = false) {
+        uint64_t index, count;
         const unsigned char *bytes;
 
-        IRON_TRY(read_block(h->db, row->upload, index / IRON_BLOCK_BATCHES, &bytes, err));
-        do {
-            add_batch(h, row, index, bytes + index % IRON_BLOCK_BATCHES * IRON_BATCH_BYTES);
-            index++;
-        } while (index % IRON_BLOCK_BATCHES != 0 && wants_more(h));
-    }
-    for (; index < row->batches && wants_more(h); index++)
-        add_batch(h, row, index, row->batch_bytes + (index - in_blocks) * IRON_BATCH_BYTES);
-    return IRON_OK;
-}
-
-static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
-    iron__engine_summary before;
-    iron__feed_row row;
-    uint64_t number;
-    bool is_first = true;
-
-    IRON_TRY(find_first(h, &number, err));
-    if (wants_more(h))
-        IRON_TRY(find_feed(h, number, feeds, &number, err));
-    for (; wants_more(h); number++) {
         IRON_TRY(history_feed(h, number, &row, err));
         if (is_first) /* what was before it is not read: only its own numbers are compared */
             before = before_feed(&row);
@@ -681,9 +597,20 @@ static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
                      err, IRON_E_FORMAT,
                      "engine %s: batch %" PRIu64 " is not in feed %" PRIu64 RESTORE,
                      h->entry->plan.name, h->next, row.number);
-        IRON_TRY(add_feed(h, &row, err));
+        for (index = h->next - row.first_batch; index < row.batches && wants_more(h);) {
+            IRON_TRY(read_batches(h->db, &row, index, &bytes, &count, err));
+            for (; count > 0 && wants_more(h); count--, index++, bytes += IRON_BATCH_BYTES) {
+                uint64_t tokens = batch_tokens(&row, batch, index);
+                iron__contribution c = iron__batch_decode(bytes, tokens);
+
+                h->rows[h->count++] = (iron__batch_row){.batch = h->next++,
+                                                        .position = row.position + index * batch,
+                                                        .tokens = tokens,
+                                                        .sum = c.sum,
+                                                        .xors = c.xors};
+            }
+        }
         before = row.after;
-        is_first = false;
     }
     return IRON_OK;
 }

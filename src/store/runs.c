@@ -25,21 +25,18 @@
 /* Rows. */
 
 static uint64_t run_check(const iron__run_view *v) {
-    const uint64_t words[] = {v->id, v->created_ms, v->changed_ms, v->ranks, v->records, v->bytes};
-
-    return iron__run_check_words(v->name, words, sizeof words / sizeof words[0]);
+    return iron__run_check_words(
+        v->name, IRON_WORDS(v->id, v->created_ms, v->changed_ms, v->ranks, v->records, v->bytes));
 }
 
 static uint64_t rank_check(uint64_t run, const iron__run_rank *r) {
-    const uint64_t words[] = {run,          r->rank,    r->world,     r->records,
-                              r->steps,     r->bytes,   r->last_time, r->last_kind,
-                              r->last_step, r->last_hi, r->last_lo,   r->records_check};
-
-    return iron__run_check_words("", words, sizeof words / sizeof words[0]);
+    return iron__run_check_words("", IRON_WORDS(run, r->rank, r->world, r->records, r->steps,
+                                                r->bytes, r->last_time, r->last_kind, r->last_step,
+                                                r->last_hi, r->last_lo, r->records_check));
 }
 
 static uint64_t record_check(uint64_t run, uint64_t rank, uint64_t time, uint64_t hi, uint64_t lo) {
-    return iron__run_check_words("", (const uint64_t[]){run, rank, time, hi, lo}, 5);
+    return iron__run_check_words("", IRON_WORDS(run, rank, time, hi, lo));
 }
 
 static iron_status damaged(const iron__database *db, const char *what, uint64_t run,
@@ -55,12 +52,12 @@ static iron_status next_run(iron__database *db, sqlite3_stmt *s, iron__run_view 
     if (!*found)
         return IRON_OK;
     *v = (iron__run_view){.id = iron__column_word(s, 0),
-                          .created_ms = iron__column_word(s, 1),
-                          .changed_ms = iron__column_word(s, 2),
-                          .ranks = iron__column_word(s, 3),
-                          .records = iron__column_word(s, 4),
-                          .bytes = iron__column_word(s, 5)};
-    if (iron__column_text(s, 7, v->name, sizeof v->name) && iron__column_word(s, 6) == run_check(v))
+                          .created_ms = iron__column_word(s, 2),
+                          .changed_ms = iron__column_word(s, 3),
+                          .ranks = iron__column_word(s, 4),
+                          .records = iron__column_word(s, 5),
+                          .bytes = iron__column_word(s, 6)};
+    if (iron__column_text(s, 1, v->name, sizeof v->name) && iron__column_word(s, 7) == run_check(v))
         return IRON_OK;
     return damaged(db, "the row", v->id, err);
 }
@@ -82,11 +79,12 @@ static iron_status next_rank(iron__database *db, sqlite3_stmt *s, uint64_t run, 
     IRON_TRY(iron__sql_step(db, s, found, "read a rank", err));
     if (!*found)
         return IRON_OK;
-    *r = (iron__run_rank){iron__column_word(s, 0), iron__column_word(s, 1), iron__column_word(s, 2),
-                          iron__column_word(s, 3), iron__column_word(s, 4), iron__column_word(s, 5),
-                          iron__column_word(s, 6), iron__column_word(s, 7), iron__column_word(s, 8),
-                          iron__column_word(s, 9), iron__column_word(s, 10)};
-    return iron__column_word(s, 11) == rank_check(run, r) ? IRON_OK
+    *r =
+        (iron__run_rank){iron__column_word(s, 1),  iron__column_word(s, 2), iron__column_word(s, 3),
+                         iron__column_word(s, 4),  iron__column_word(s, 5), iron__column_word(s, 6),
+                         iron__column_word(s, 7),  iron__column_word(s, 8), iron__column_word(s, 9),
+                         iron__column_word(s, 10), iron__column_word(s, 11)};
+    return iron__column_word(s, 12) == rank_check(run, r) ? IRON_OK
                                                           : damaged(db, "a rank", run, err);
 }
 
@@ -113,15 +111,6 @@ typedef struct addition {
     iron_error refused; /* a limit: nothing was added */
 } addition;
 
-static iron_status make_tables(iron__database *db, iron_error *err) {
-    static const iron__sql make[] = {IRON_SQL_MAKE_RUNS, IRON_SQL_MAKE_RANKS, IRON_SQL_MAKE_RECORDS,
-                                     IRON_SQL_MAKE_RECORDS_INDEX};
-
-    for (size_t k = 0; k < sizeof make / sizeof make[0]; k++)
-        IRON_TRY(iron__sql_run(db, make[k], IRON_NO_WORDS, "make the tables of runs", err));
-    return IRON_OK;
-}
-
 /* A new run has no ranks; its row is completed with the first one. */
 static iron_status insert_run(iron__database *db, addition *a, iron_error *err) {
     uint64_t runs = 0, now = iron__now_ms();
@@ -145,28 +134,6 @@ static iron_status insert_run(iron__database *db, addition *a, iron_error *err) 
     return IRON_OK;
 }
 
-static iron_status insert_record(iron__database *db, const addition *a, const iron__run_record *r,
-                                 uint64_t time, iron_error *err) {
-    sqlite3_stmt *s = iron__sql_ready(db, IRON_SQL_RECORD_INSERT,
-                                      IRON_WORDS(a->run.id, a->rank, time, r->hi, r->lo), err);
-
-    sqlite3_bind_blob(s, 6, r->bytes, (int)r->count, SQLITE_STATIC);
-    return iron__sql_finish(db, s, "write a record", err);
-}
-
-static void take_newest(iron__run_rank *rank, const iron__run_record *r, uint64_t time) {
-    if (rank->records > 0 && time < rank->last_time)
-        return;
-    rank->last_time = time;
-    rank->last_kind = r->kind;
-    rank->last_hi = r->hi;
-    rank->last_lo = r->lo;
-    if (r->step != UINT64_MAX)
-        rank->last_step = r->step;
-    if (r->world)
-        rank->world = r->world;
-}
-
 /* Adds the records that the rank does not have. */
 static iron_status insert_records(iron__database *db, addition *a, iron__run_rank *rank,
                                   iron_error *err) {
@@ -175,6 +142,7 @@ static iron_status insert_records(iron__database *db, addition *a, iron__run_ran
     for (size_t k = 0; k < a->count; k++) {
         const iron__run_record *r = &a->records[k];
         uint64_t known = 0;
+        sqlite3_stmt *s;
         bool found;
 
         IRON_TRY(iron__sql_number(db, IRON_SQL_RECORD_TIME,
@@ -183,9 +151,18 @@ static iron_status insert_records(iron__database *db, addition *a, iron__run_ran
         time = found ? known : r->time > time ? r->time : time + 1;
         if (found)
             continue;
-        IRON_TRY(insert_record(db, a, r, time, err));
-        take_newest(rank, r, time);
-        rank->records++;
+        s = iron__sql_ready(db, IRON_SQL_RECORD_INSERT,
+                            IRON_WORDS(a->run.id, a->rank, time, r->hi, r->lo), err);
+        sqlite3_bind_blob(s, 6, r->bytes, (int)r->count, SQLITE_STATIC);
+        IRON_TRY(iron__sql_finish(db, s, "write a record", err));
+        if (rank->records++ == 0 || time >= rank->last_time) { /* the newest one */
+            rank->last_time = time;
+            rank->last_kind = r->kind;
+            rank->last_hi = r->hi;
+            rank->last_lo = r->lo;
+            rank->last_step = r->step != UINT64_MAX ? r->step : rank->last_step;
+            rank->world = r->world ? r->world : rank->world;
+        }
         rank->steps += r->step != UINT64_MAX;
         rank->bytes += r->count;
         rank->records_check ^= record_check(a->run.id, a->rank, time, r->hi, r->lo);
@@ -195,50 +172,19 @@ static iron_status insert_records(iron__database *db, addition *a, iron__run_ran
     return IRON_OK;
 }
 
-static iron_status write_totals(iron__database *db, const addition *a, const iron__run_rank *r,
-                                iron_error *err) {
-    const iron__run_view *v = &a->run;
-
-    IRON_TRY(iron__sql_run(db, IRON_SQL_RANK_WRITE,
-                           IRON_WORDS(r->rank, r->world, r->records, r->steps, r->bytes,
-                                      r->last_time, r->last_kind, r->last_step, r->last_hi,
-                                      r->last_lo, r->records_check, rank_check(v->id, r), v->id),
-                           "write a rank", err));
-    return iron__sql_run(
-        db, IRON_SQL_RUN_UPDATE,
-        IRON_WORDS(v->id, v->changed_ms, v->ranks, v->records, v->bytes, run_check(v)),
-        "write a run", err);
-}
-
-/* New bytes are counted before anything is written: a refused call leaves no rows. */
-static iron_status count_new(iron__database *db, const addition *a, uint64_t *bytes,
-                             iron_error *err) {
-    uint64_t time;
-    bool found;
-
-    *bytes = 0;
-    for (size_t k = 0; k < a->count; k++) {
-        const iron__run_record *r = &a->records[k];
-
-        IRON_TRY(iron__sql_number(db, IRON_SQL_RECORD_TIME,
-                                  IRON_WORDS(a->run.id, a->rank, r->hi, r->lo), &found, &time,
-                                  "look for a record", err));
-        *bytes += found ? 0 : r->count;
-    }
-    return IRON_OK;
-}
-
 static iron_status write_addition(iron__database *db, void *context, iron_error *err) {
+    static const iron__sql make[4] = {IRON_SQL_MAKE_RUNS, IRON_SQL_MAKE_RANKS,
+                                      IRON_SQL_MAKE_RECORDS, IRON_SQL_MAKE_RECORDS_INDEX};
     addition *a = context;
     const uint64_t max = a->store->options.run_bytes_max;
     iron__run_rank rank = {0};
-    uint64_t bytes;
-    bool has_run, has_rank;
+    uint64_t bytes = 0, time;
+    bool has_run, has_rank, found;
 
     a->added = 0;
     a->refused = (iron_error){0};
-    if (!atomic_load(&a->store->has_runs))
-        IRON_TRY(make_tables(db, err));
+    for (size_t k = 0; k < 4 && !atomic_load(&a->store->has_runs); k++)
+        IRON_TRY(iron__sql_run(db, make[k], IRON_NO_WORDS, "make the tables of runs", err));
     IRON_TRY(find_run(db, a->name, &a->run, &has_run, err));
     if (!has_run)
         IRON_TRY(insert_run(db, a, err));
@@ -249,7 +195,15 @@ static iron_status write_addition(iron__database *db, void *context, iron_error 
     has_rank = has_rank && rank.rank == a->rank;
     if (!has_rank)
         rank = (iron__run_rank){.rank = a->rank};
-    IRON_TRY(count_new(db, a, &bytes, err));
+    /* new bytes are counted before anything is written: a refused call leaves no rows */
+    for (size_t k = 0; k < a->count; k++) {
+        const iron__run_record *r = &a->records[k];
+
+        IRON_TRY(iron__sql_number(db, IRON_SQL_RECORD_TIME,
+                                  IRON_WORDS(a->run.id, a->rank, r->hi, r->lo), &found, &time,
+                                  "look for a record", err));
+        bytes += found ? 0 : r->count;
+    }
     if (a->run.bytes + bytes > max)
         iron__fail(&a->refused, IRON_E_NOMEM, 0,
                    "run %s has %" PRIu64 " bytes of records, and %" PRIu64
@@ -269,7 +223,16 @@ static iron_status write_addition(iron__database *db, void *context, iron_error 
     a->run.changed_ms = iron__now_ms();
     a->run.ranks += !has_rank;
     a->run.records += a->added;
-    return write_totals(db, a, &rank, err);
+    IRON_TRY(iron__sql_run(db, IRON_SQL_RANK_WRITE,
+                           IRON_WORDS(a->run.id, rank.rank, rank.world, rank.records, rank.steps,
+                                      rank.bytes, rank.last_time, rank.last_kind, rank.last_step,
+                                      rank.last_hi, rank.last_lo, rank.records_check,
+                                      rank_check(a->run.id, &rank)),
+                           "write a rank", err));
+    return iron__sql_run(db, IRON_SQL_RUN_UPDATE,
+                         IRON_WORDS(a->run.id, a->run.changed_ms, a->run.ranks, a->run.records,
+                                    a->run.bytes, run_check(&a->run)),
+                         "write a run", err);
 }
 
 iron_status iron__store_run_add(iron__store *store, const char *name, uint64_t rank,
@@ -369,18 +332,22 @@ iron_status iron__store_run_ranks(iron__store *store, uint64_t run, iron__run_ra
     return status;
 }
 
-static iron_status read_portion(iron__database *db, uint64_t run, iron__run_cursor *at,
-                                bool (*take)(void *context, uint64_t rank,
-                                             const unsigned char *bytes, size_t count),
-                                void *context, bool *is_over, iron_error *err) {
-    sqlite3_stmt *s =
-        iron__sql_ready(db, IRON_SQL_RECORDS_AFTER,
-                        IRON_WORDS(run, (uint64_t)at->rank, at->time, at->hi, at->lo), err);
+iron_status iron__store_run_records(iron__store *store, uint64_t run, iron__run_cursor *at,
+                                    bool (*take)(void *context, uint64_t rank,
+                                                 const unsigned char *bytes, size_t count),
+                                    void *context, bool *is_over, iron_error *err) {
     size_t records = 0, bytes = 0;
-    bool found = true;
+    iron_status status = IRON_OK;
+    sqlite3_stmt *s;
+    bool found;
 
+    pthread_mutex_lock(&store->read_lock);
+    s = iron__sql_ready(store->reader, IRON_SQL_RECORDS_AFTER,
+                        IRON_WORDS(run, (uint64_t)at->rank, at->time, at->hi, at->lo), err);
     while (records < PORTION_RECORDS && bytes < PORTION_BYTES) {
-        IRON_TRY(iron__sql_step(db, s, &found, "read the records of a run", err));
+        status = iron__sql_step(store->reader, s, &found, "read the records of a run", err);
+        if (status != IRON_OK)
+            break;
         *is_over = !found || !take(context, iron__column_word(s, 0), sqlite3_column_blob(s, 4),
                                    (size_t)sqlite3_column_bytes(s, 4));
         if (*is_over)
@@ -391,17 +358,6 @@ static iron_status read_portion(iron__database *db, uint64_t run, iron__run_curs
         records++;
     }
     sqlite3_reset(s);
-    return IRON_OK;
-}
-
-iron_status iron__store_run_records(iron__store *store, uint64_t run, iron__run_cursor *at,
-                                    bool (*take)(void *context, uint64_t rank,
-                                                 const unsigned char *bytes, size_t count),
-                                    void *context, bool *is_over, iron_error *err) {
-    iron_status status;
-
-    pthread_mutex_lock(&store->read_lock);
-    status = read_portion(store->reader, run, at, take, context, is_over, err);
     pthread_mutex_unlock(&store->read_lock);
     return status;
 }
@@ -420,45 +376,37 @@ iron_status iron__runs_load(iron__store *store, iron_error *err) {
     return IRON_OK;
 }
 
-/* The records of the rank whose first one the statement is at, and of all after it. */
-static iron_status verify_records(iron__database *db, sqlite3_stmt *s, const iron__run_view *run,
-                                  iron__run_rank *seen, bool *found, iron_error *err) {
-    const uint64_t rank = iron__column_word(s, 0);
-
-    *seen = (iron__run_rank){.rank = rank};
-    while (*found && iron__column_word(s, 0) == rank) {
-        iron__run_record r = {.bytes = sqlite3_column_blob(s, 4),
-                              .count = (uint32_t)sqlite3_column_bytes(s, 4)};
-
-        iron__run_record_seal(&r);
-        if (r.hi != iron__column_word(s, 2) || r.lo != iron__column_word(s, 3))
-            return damaged(db, "a record", run->id, err);
-        seen->records++;
-        seen->bytes += r.count;
-        seen->records_check ^= record_check(run->id, rank, iron__column_word(s, 1), r.hi, r.lo);
-        IRON_TRY(iron__sql_step(db, s, found, "read the records of a run", err));
-    }
-    return IRON_OK;
-}
-
 static iron_status verify_run(iron__database *db, const iron__run_view *run, iron_error *err) {
     sqlite3_stmt *ranks = iron__sql_ready(db, IRON_SQL_RANKS, IRON_WORDS(run->id, 0), err);
-    sqlite3_stmt *records =
+    sqlite3_stmt *s =
         iron__sql_ready(db, IRON_SQL_RECORDS_AFTER, IRON_WORDS(run->id, UINT64_MAX, 0, 0, 0), err);
     iron__run_view sum = {0};
     bool has_rank = true, has_record;
 
-    IRON_TRY(iron__sql_step(db, records, &has_record, "read the records of a run", err));
-    while (has_rank) {
+    IRON_TRY(iron__sql_step(db, s, &has_record, "read the records of a run", err));
+    for (;;) {
         iron__run_rank rank, seen = {0};
 
         IRON_TRY(next_rank(db, ranks, run->id, &rank, &has_rank, err));
-        if (has_rank && has_record)
-            IRON_TRY(verify_records(db, records, run, &seen, &has_record, err));
-        if (has_rank && (seen.rank != rank.rank || seen.records != rank.records ||
-                         seen.bytes != rank.bytes || seen.records_check != rank.records_check))
+        if (!has_rank)
+            break;
+        while (has_record && iron__column_word(s, 0) == rank.rank) {
+            iron__run_record r = {.bytes = sqlite3_column_blob(s, 4),
+                                  .count = (uint32_t)sqlite3_column_bytes(s, 4)};
+
+            iron__run_record_seal(&r);
+            if (r.hi != iron__column_word(s, 2) || r.lo != iron__column_word(s, 3))
+                return damaged(db, "a record", run->id, err);
+            seen.records++;
+            seen.bytes += r.count;
+            seen.records_check ^=
+                record_check(run->id, rank.rank, iron__column_word(s, 1), r.hi, r.lo);
+            IRON_TRY(iron__sql_step(db, s, &has_record, "read the records of a run", err));
+        }
+        if (seen.records != rank.records || seen.bytes != rank.bytes ||
+            seen.records_check != rank.records_check)
             return damaged(db, "a rank", run->id, err);
-        sum.ranks += has_rank;
+        sum.ranks++;
         sum.records += seen.records;
         sum.bytes += seen.bytes;
     }

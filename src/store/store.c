@@ -14,6 +14,7 @@
 #include "core/clock.h"
 #include "core/fail.h"
 #include "core/hash.h"
+#include "core/memory.h"
 #include "store/store_internal.h"
 
 #include <assert.h>
@@ -46,33 +47,26 @@ bool iron__engine_name_is_valid(const char *name) {
            !strchr("._-", name[0]);
 }
 
-void iron__store_plan_config(const iron__store_plan *plan, iron_config *config) {
-    iron_config_init(config);
-    config->nodes = plan->nodes;
-    config->vocab = plan->vocab;
-    config->batch = plan->batch;
-    config->positions = plan->positions;
-    config->lattice = plan->lattice_count ? plan->lattice : NULL;
-    config->lattice_count = plan->lattice_count;
-    config->with_seal = 1;
-    config->backend = plan->backend;
-    config->mode = plan->mode;
-    config->device = plan->device;
-    config->threads = 1;
-}
+iron_status iron__store_plan_engine(const iron__store_plan *plan, iron__plan_use use,
+                                    iron_engine **out, iron_error *err) {
+    iron_config config;
 
-void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *config) {
-    iron__store_plan_config(plan, config);
-    config->backend = "cpu";
-    config->mode = "auto";
-    config->device = 0;
-}
-
-void iron__store_plan_config_engine(const iron__store_plan *plan, iron_config *config) {
-    if (strcmp(plan->backend, "cpu") == 0)
-        iron__store_plan_config(plan, config);
-    else
-        iron__store_plan_config_cpu(plan, config);
+    iron_config_init(&config);
+    config.nodes = plan->nodes;
+    config.vocab = plan->vocab;
+    config.batch = plan->batch;
+    config.positions = plan->positions;
+    config.lattice = plan->lattice_count ? plan->lattice : NULL;
+    config.lattice_count = plan->lattice_count;
+    config.with_seal = 1;
+    config.threads = 1;
+    config.backend = "cpu";
+    if (use == IRON_PLAN_LARGE || (use == IRON_PLAN_SMALL && strcmp(plan->backend, "cpu") == 0)) {
+        config.backend = plan->backend;
+        config.mode = plan->mode;
+        config.device = plan->device;
+    }
+    return iron_engine_create(&config, out, err);
 }
 
 /* Check words. Every row carries one over all its other fields. Each step of it is a bijection of
@@ -86,8 +80,8 @@ static uint64_t check_word(uint64_t check, uint64_t word) {
     return iron__mix64((check ^ word) + IRON_GOLDEN_GAMMA);
 }
 
-static uint64_t check_words(uint64_t check, const uint64_t *words, size_t count) {
-    for (size_t k = 0; k < count; k++)
+static uint64_t check_words(uint64_t check, const uint64_t *words, int count) {
+    for (int k = 0; k < count; k++)
         check = check_word(check, words[k]);
     return check;
 }
@@ -111,52 +105,34 @@ static uint64_t check_bytes(uint64_t check, const void *data, size_t bytes) {
 uint64_t iron__feed_row_check(const iron__feed_row *r) {
     const iron__engine_summary *after = &r->after;
     const iron__checkpoint *end = &after->checkpoint;
-    const uint64_t words[] = {r->engine,
-                              r->number,
-                              r->position,
-                              r->fed.count,
-                              r->fed.sum,
-                              r->fed.xors,
-                              r->batches,
-                              r->first_batch,
-                              r->has_blocks ? 1 : 0,
-                              r->has_blocks ? r->upload : 0,
-                              end->closed.count,
-                              end->closed.sum,
-                              end->closed.xors,
-                              end->batches,
-                              end->seal.words.t,
-                              end->seal.words.a,
-                              end->seal.words.b,
-                              end->seal.carry[0],
-                              end->seal.carry[1],
-                              end->seal.carry[2],
-                              after->feeds,
-                              after->state,
-                              after->changed_ms};
-    uint64_t check = check_words(CHECK_FEED, words, sizeof words / sizeof words[0]);
+    uint64_t check = check_words(
+        CHECK_FEED, IRON_WORDS(r->engine, r->number, r->position, r->fed.count, r->fed.sum,
+                               r->fed.xors, r->batches, r->first_batch, r->has_blocks,
+                               r->has_blocks ? r->upload : 0, end->closed.count, end->closed.sum,
+                               end->closed.xors, end->batches, end->seal.words.t, end->seal.words.a,
+                               end->seal.words.b, end->seal.carry[0], end->seal.carry[1],
+                               end->seal.carry[2], after->feeds, after->state, after->changed_ms));
 
     check = check_bytes(check, r->key, strlen(r->key));
     return check_bytes(check, r->batch_bytes, r->batch_bytes_count);
 }
 
 uint64_t iron__block_check(uint64_t upload, uint64_t number, const unsigned char *bytes) {
-    const uint64_t words[] = {upload, number};
-
-    return check_bytes(check_words(CHECK_BLOCK, words, 2), bytes, IRON_BLOCK_BYTES);
+    return check_bytes(check_words(CHECK_BLOCK, IRON_WORDS(upload, number)), bytes,
+                       IRON_BLOCK_BYTES);
 }
 
 uint64_t iron__snapshot_check(const iron__snapshot_row *row) {
-    const uint64_t words[] = {row->engine, row->number, row->state};
-
-    return check_bytes(check_words(CHECK_SNAPSHOT, words, 3), row->bytes, row->count);
+    return check_bytes(
+        check_words(CHECK_SNAPSHOT, IRON_WORDS(row->engine, row->number, row->state)), row->bytes,
+        row->count);
 }
 
 uint64_t iron__engine_row_check(const iron__engine_row *row) {
     const iron__store_plan *p = &row->plan;
-    const uint64_t words[] = {row->id,  row->created_ms,        p->nodes, p->vocab,
-                              p->batch, (uint64_t)p->positions, p->device};
-    uint64_t check = check_words(CHECK_ENGINE, words, sizeof words / sizeof words[0]);
+    uint64_t check =
+        check_words(CHECK_ENGINE, IRON_WORDS(row->id, row->created_ms, p->nodes, p->vocab, p->batch,
+                                             (uint64_t)p->positions, p->device));
 
     check = check_bytes(check, p->name, strlen(p->name));
     check = check_bytes(check, p->mode, strlen(p->mode));
@@ -165,12 +141,11 @@ uint64_t iron__engine_row_check(const iron__engine_row *row) {
 }
 
 uint64_t iron__ledger_check(const iron__store_ledger *ledger) {
-    const uint64_t words[] = {ledger->engines, ledger->engines_check, ledger->next_engine};
-
-    return check_words(IRON_DATABASE_ID, words, 3);
+    return check_words(IRON_DATABASE_ID,
+                       IRON_WORDS(ledger->engines, ledger->engines_check, ledger->next_engine));
 }
 
-uint64_t iron__run_check_words(const char *name, const uint64_t *words, size_t count) {
+uint64_t iron__run_check_words(const char *name, const uint64_t *words, int count) {
     return check_bytes(check_words(CHECK_RUN, words, count), name, strlen(name));
 }
 
@@ -225,13 +200,14 @@ static iron_status refuse_locked(const char *directory, int fd, iron_error *err)
 /* Creates the directory (0700) if it is missing, and locks it until both locks are closed: the
  * file, which names the process, and the directory itself, since the file can be removed. */
 static iron_status lock_directory(const char *directory, iron__database *db, iron_error *err) {
-    char *path = NULL, pid[32];
+    char *path, pid[32];
     iron_status status = IRON_OK;
     int fd, length;
 
     IRON_TRY(make_directory(directory, err));
-    if (asprintf(&path, "%s/lock", directory) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
+    path = iron__print("%s/lock", directory);
+    if (!path)
+        return iron__no_memory(err, "a file name");
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
         status = iron__fail_path(err, "open", path, errno);
@@ -258,27 +234,21 @@ static bool is_damage(int code) {
     return (code & 0xff) == SQLITE_CORRUPT || (code & 0xff) == SQLITE_NOTADB;
 }
 
-/* The errno of the write that has failed, to the log, or to the file while the log is copied. By
- * now sqlite3_system_errno has that of a later call. */
-static int write_errno(iron__database *db) {
-    sqlite3_file *file = NULL;
-    int number = 0;
-
-    sqlite3_file_control(db->handle, "main",
-                         db->is_flushing ? SQLITE_FCNTL_FILE_POINTER : SQLITE_FCNTL_JOURNAL_POINTER,
-                         &file);
-    if (file && file->pMethods)
-        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
-    return number;
-}
-
 /* A write that failed for lack of space. A failed sync is not one, whatever the reason: the kernel
  * may have dropped the data. SQLite knows ENOSPC, and reports EDQUOT like any other error. */
 static bool is_no_space(iron__database *db, int code) {
     int number = sqlite3_system_errno(db->handle);
+    sqlite3_file *file = NULL;
 
-    if (code == SQLITE_IOERR_WRITE)
-        number = write_errno(db);
+    if (code == SQLITE_IOERR_WRITE) { /* to the log, or to the file while the log is copied; by now
+                                         sqlite3_system_errno has the errno of a later call */
+        number = 0;
+        sqlite3_file_control(
+            db->handle, "main",
+            db->is_flushing ? SQLITE_FCNTL_FILE_POINTER : SQLITE_FCNTL_JOURNAL_POINTER, &file);
+        if (file && file->pMethods)
+            file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
+    }
     return code == SQLITE_FULL || ((code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE ||
                                     (code & 0xff) == SQLITE_CANTOPEN) &&
                                    (number == ENOSPC || number == EDQUOT));
@@ -301,6 +271,47 @@ static iron_status database_fail(iron__database *db, const char *doing, iron_err
                       said, code,
                       number == EMFILE || number == ENFILE ? "allow more open files (ulimit -n)"
                                                            : "repair the disk");
+}
+
+static iron_status open_handle(iron__database *db, const char *doing, iron_error *err) {
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
+
+    if (sqlite3_open_v2(db->path, &db->handle, flags, NULL) == SQLITE_OK)
+        return IRON_OK;
+    return db->handle ? database_fail(db, doing, err)
+                      : iron__no_memory(err, "a connection to the database");
+}
+
+static iron_status execute(iron__database *db, const char *text, const char *doing,
+                           iron_error *err) {
+    return sqlite3_exec(db->handle, text, NULL, NULL, NULL) == SQLITE_OK
+               ? IRON_OK
+               : database_fail(db, doing, err);
+}
+
+/* The first column of the first row, as text. */
+static iron_status read_text(iron__database *db, const char *sql, char *text, size_t room,
+                             const char *doing, iron_error *err) {
+    sqlite3_stmt *s = NULL;
+    int code = sqlite3_prepare_v2(db->handle, sql, -1, &s, NULL);
+    iron_status status = IRON_OK;
+
+    if (code == SQLITE_OK)
+        code = sqlite3_step(s);
+    if (code == SQLITE_ROW) {
+        const char *value = (const char *)sqlite3_column_text(s, 0);
+
+        if (value)
+            snprintf(text, room, "%s", value);
+        else
+            status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for the answer of %s", sql);
+    } else if ((code & 0xff) == SQLITE_INTERRUPT) {
+        status = iron__fail(err, IRON_E_CANCELLED, 0, "the inspection was stopped");
+    } else {
+        status = database_fail(db, doing, err);
+    }
+    sqlite3_finalize(s);
+    return status;
 }
 
 /* Creating iron.db. */
@@ -333,46 +344,36 @@ static const char schema[] =
     " state INTEGER NOT NULL, bytes BLOB NOT NULL, check_word INTEGER NOT NULL,"
     " PRIMARY KEY (engine, number)) STRICT, WITHOUT ROWID;";
 
-static iron_status write_schema(iron__database *db, iron_error *err) {
-    const iron__store_ledger ledger = {.next_engine = 1};
-    char marks[300];
-
-    snprintf(marks, sizeof marks,
-             "PRAGMA application_id = %d; PRAGMA user_version = %u;"
-             "INSERT INTO ledger VALUES (1, 0, 0, 1, %lld); COMMIT",
-             IRON_DATABASE_ID, IRON_STORE_FORMAT, (long long)iron__ledger_check(&ledger));
-    if (sqlite3_exec(db->handle, schema, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_exec(db->handle, marks, NULL, NULL, NULL) != SQLITE_OK)
-        return database_fail(db, "make the tables", err);
-    return IRON_OK;
-}
-
 /* Readable by the owner alone; SQLite gives the log the same mode. */
 static iron_status make_file(char *path, iron_error *err) {
+    const iron__store_ledger ledger = {.next_engine = 1};
     iron__database db = {.path = path};
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
-    iron_status status = IRON_E_NOMEM;
+    iron_status status;
+    char marks[300];
 
     if (fd < 0)
         return iron__fail_path(err, "make", path, errno);
     close(fd);
-    if (sqlite3_open_v2(path, &db.handle, flags, NULL) == SQLITE_OK)
-        status = write_schema(&db, err);
-    else if (db.handle)
-        status = database_fail(&db, "make the database", err);
-    else
-        iron__fail(err, status, 0, "out of memory for a new database");
+    snprintf(marks, sizeof marks,
+             "PRAGMA application_id = %d; PRAGMA user_version = %u;"
+             "INSERT INTO ledger VALUES (1, 0, 0, 1, %lld); COMMIT",
+             IRON_DATABASE_ID, IRON_STORE_FORMAT, (long long)iron__ledger_check(&ledger));
+    status = open_handle(&db, "make the database", err);
+    if (status == IRON_OK)
+        status = execute(&db, schema, "make the tables", err);
+    if (status == IRON_OK)
+        status = execute(&db, marks, "make the tables", err);
     sqlite3_close(db.handle);
     return status;
 }
 
 static iron_status create_file(const char *directory, const char *path, iron_error *err) {
-    char *fresh = NULL, *journal = NULL;
-    iron_status status = IRON_E_NOMEM;
+    char *fresh = iron__print("%s.new", path), *journal = iron__print("%s.new-journal", path);
+    iron_status status;
 
-    if (asprintf(&fresh, "%s.new", path) < 0 || asprintf(&journal, "%s.new-journal", path) < 0) {
-        iron__fail(err, status, 0, "out of memory for a file name");
+    if (!fresh || !journal) {
+        status = iron__no_memory(err, "a file name");
     } else {
         unlink(fresh); /* left by a process that was interrupted here */
         unlink(journal);
@@ -496,48 +497,43 @@ static bool has_later_commit(log_reader *log) {
     }
 }
 
-static iron_status read_frames(log_reader *log, const char *path, iron_error *err) {
-    uint64_t number = 1;
-
-    for (; next_frame(log); number++)
-        if (!has_its_sums(log) || memcmp(log->frame + 8, log->salts, sizeof log->salts) != 0) {
-            IRON_FAIL_IF(has_later_commit(log), err, IRON_E_FORMAT,
-                         "%.120s is damaged: frame %" PRIu64
-                         " is not as it was written, and later ones follow; restore a backup",
-                         path, number);
-            break;
-        }
-    return IRON_OK;
-}
-
-/* The header is one small write, synced before any frame: it is complete, or absent. */
-static iron_status check_without_header(log_reader *log, const char *path, iron_error *err) {
-    unsigned char byte = 0;
-    bool is_written = false;
-
-    rewind(log->file);
-    while (!is_written && fread(&byte, 1, 1, log->file) == 1)
-        is_written = byte != 0;
-    IRON_FAIL_IF(is_written, err, IRON_E_FORMAT,
-                 "%.120s is damaged: its header is not as it was written; restore a backup", path);
-    return IRON_OK;
-}
-
 /* IRON_OK: the log is missing, empty, complete, or torn at its end. IRON_E_FORMAT: damaged. */
 static iron_status check_log(const char *path, iron_error *err) {
     log_reader log = {.file = fopen(path, "rbe")};
-    iron_status status;
+    iron_status status = IRON_OK;
+    uint64_t number = 1;
+    int byte;
 
     if (!log.file && errno == ENOENT)
         return IRON_OK;
     if (!log.file)
         return iron__fail_path(err, "open", path, errno);
-    if (!read_header(&log))
-        status = check_without_header(&log, path, err);
-    else if ((log.frame = malloc(FRAME_HEADER + log.page_bytes)))
-        status = read_frames(&log, path, err);
-    else
+    if (!read_header(&log)) {
+        /* the header is one small write, synced before any frame: it is complete, or absent */
+        rewind(log.file);
+        while ((byte = getc(log.file)) == 0)
+            continue;
+        if (byte != EOF)
+            status = iron__fail(
+                err, IRON_E_FORMAT, 0,
+                "%.120s is damaged: its header is not as it was written; restore a backup", path);
+    } else if ((log.frame = malloc(FRAME_HEADER + log.page_bytes))) {
+        while (next_frame(&log)) {
+            if (has_its_sums(&log) && memcmp(log.frame + 8, log.salts, sizeof log.salts) == 0) {
+                number++;
+                continue;
+            }
+            if (has_later_commit(&log))
+                status = iron__fail(err, IRON_E_FORMAT, 0,
+                                    "%.120s is damaged: frame %" PRIu64
+                                    " is not as it was written, and later ones follow; restore a "
+                                    "backup",
+                                    path, number);
+            break;
+        }
+    } else {
         status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a frame of %.120s", path);
+    }
     if (status == IRON_OK && ferror(log.file))
         status = iron__fail_path(err, "read", path, errno);
     free(log.frame);
@@ -581,12 +577,12 @@ static iron_status check_header(const char *path, iron_error *err) {
 
 /* Creates the file if it is missing; refuses one that is damaged, newer, or not ours. */
 static iron_status check_or_create(const char *directory, const char *path, iron_error *err) {
+    char *log = iron__print("%s-wal", path);
     struct stat info;
     iron_status status;
-    char *log = NULL;
 
-    if (asprintf(&log, "%s-wal", path) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
+    if (!log)
+        return iron__no_memory(err, "a file name");
     if (stat(path, &info) == 0 || errno != ENOENT) {
         status = check_header(path, err);
         if (status == IRON_OK)
@@ -684,32 +680,24 @@ static int note_frames(void *context, sqlite3 *handle, const char *name, int fra
     return SQLITE_OK;
 }
 
-static iron_status pragmas(iron__database *db, const char *text, iron_error *err) {
-    if (sqlite3_exec(db->handle, text, NULL, NULL, NULL) != SQLITE_OK)
-        return database_fail(db, "set up the connection", err);
+/* SQLite reports the mode that it really uses in the answer. */
+static iron_status use_wal(iron__database *db, iron_error *err) {
+    char mode[16];
+
+    IRON_TRY(read_text(db, "PRAGMA journal_mode = WAL", mode, sizeof mode, "use a log", err));
+    IRON_FAIL_IF(strcmp(mode, "wal") != 0, err, IRON_E_IO,
+                 "%.120s cannot have a write-ahead log there; use a local disk", db->path);
     return IRON_OK;
 }
 
-/* SQLite reports the mode that it really uses in the answer. */
-static iron_status use_wal(iron__database *db, iron_error *err) {
-    sqlite3_stmt *statement = NULL;
-    bool is_wal = false;
+iron_status iron__database_empty_log(iron__database *db, iron__reserve *reserve, bool *is_complete,
+                                     iron_error *err) {
+    iron_status status;
 
-    if (sqlite3_prepare_v2(db->handle, "PRAGMA journal_mode = WAL", -1, &statement, NULL) !=
-        SQLITE_OK)
-        return database_fail(db, "use a log", err);
-    if (sqlite3_step(statement) == SQLITE_ROW) {
-        const char *mode = (const char *)sqlite3_column_text(statement, 0);
-
-        is_wal = mode && strcmp(mode, "wal") == 0;
-    }
-    if (!is_wal && sqlite3_errcode(db->handle) == SQLITE_ROW)
-        iron__fail(err, IRON_E_IO, 0,
-                   "%.120s cannot have a write-ahead log there; use a local disk", db->path);
-    else if (!is_wal)
-        database_fail(db, "use a log", err);
-    sqlite3_finalize(statement);
-    return is_wal ? IRON_OK : IRON_E_IO;
+    do
+        status = iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, is_complete, err);
+    while (status != IRON_OK && iron__is_no_space(err) && iron__reserve_give(reserve));
+    return status;
 }
 
 /* Copies the log into the file at start. On a disk so full that not even the reserve is enough, the
@@ -717,12 +705,8 @@ static iron_status use_wal(iron__database *db, iron_error *err) {
 static iron_status flush_at_start(iron__store *store, iron__database *db, iron_error *err) {
     iron_error why = {0};
     bool is_complete;
-    iron_status status;
 
-    do
-        status = iron__database_flush_log(db, SQLITE_CHECKPOINT_TRUNCATE, &is_complete, &why);
-    while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
-    if (status != IRON_OK)
+    if (iron__database_empty_log(db, &store->reserve, &is_complete, &why) != IRON_OK)
         return iron__is_no_space(&why) ? IRON_OK : iron__fail_again(err, &why);
     IRON_FAIL_IF(!is_complete, err, IRON_E_STATE,
                  "%.120s is being used by another program; stop that one, then try again",
@@ -730,42 +714,41 @@ static iron_status flush_at_start(iron__store *store, iron__database *db, iron_e
     return IRON_OK;
 }
 
-/* SQLite maps the file of its shared memory, and writes one byte for each 4 KiB of it so that the
- * disk has a place for it. Where blocks are smaller that is not enough, and on a full disk an
- * access would end the process (SIGBUS). The descriptor stays open as long as the connection:
- * closing it would drop SQLite's locks on the file. */
-static iron_status allocate_shared_memory(iron__database *db, iron_error *err) {
-    char *path = NULL;
-
-    if (asprintf(&path, "%s-shm", db->path) < 0)
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for a file name");
-    db->shared_memory = open(path, O_RDWR | O_CLOEXEC);
-    free(path);
-    if (db->shared_memory >= 0 && fallocate(db->shared_memory, 0, 0, SHARED_MEMORY) != 0 &&
-        (errno == ENOSPC || errno == EDQUOT))
-        return iron__fail(err, IRON_E_IO, IRON_NO_SPACE, "the disk of %.120s is full", db->path);
-    return IRON_OK;
-}
-
 /* reserve: the writer's; NULL for others, which only read. */
 static iron_status configure(iron__database *db, iron__reserve *reserve, iron_error *err) {
+    static const char doing[] = "set up the connection";
+
     sqlite3_busy_timeout(db->handle, BUSY_MS);
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     if (db->is_alone)
-        IRON_TRY(pragmas(db, "PRAGMA locking_mode = EXCLUSIVE", err));
+        IRON_TRY(execute(db, "PRAGMA locking_mode = EXCLUSIVE", doing, err));
     IRON_TRY(use_wal(db, err));
-    IRON_TRY(pragmas(db,
+    IRON_TRY(execute(db,
                      "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0;"
                      "PRAGMA secure_delete = OFF; PRAGMA temp_store = MEMORY;"
                      "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF",
-                     err));
+                     doing, err));
     if (!reserve)
-        return pragmas(db, "PRAGMA query_only = ON", err);
-    if (!db->is_alone)
-        IRON_TRY(allocate_shared_memory(db, err));
+        return execute(db, "PRAGMA query_only = ON", doing, err);
+    if (!db->is_alone) {
+        /* SQLite maps the file of its shared memory, and writes one byte for each 4 KiB of it so
+         * that the disk has a place for it. Where blocks are smaller that is not enough, and on a
+         * full disk an access would end the process (SIGBUS). The descriptor stays open as long as
+         * the connection: closing it would drop SQLite's locks on the file. */
+        char *path = iron__print("%s-shm", db->path);
+
+        if (!path)
+            return iron__no_memory(err, "a file name");
+        db->shared_memory = open(path, O_RDWR | O_CLOEXEC);
+        free(path);
+        if (db->shared_memory >= 0 && fallocate(db->shared_memory, 0, 0, SHARED_MEMORY) != 0 &&
+            (errno == ENOSPC || errno == EDQUOT))
+            return iron__fail(err, IRON_E_IO, IRON_NO_SPACE, "the disk of %.120s is full",
+                              db->path);
+    }
     sqlite3_wal_hook(db->handle, note_frames, db);
     return IRON_OK;
 }
@@ -782,7 +765,6 @@ static void disconnect(iron__database *db) {
  * room from the reserve. If the reserve is used up, too, it keeps that memory on the heap, which
  * only a single connection can do. */
 static iron_status connect_to(iron__database *db, iron__reserve *reserve, iron_error *err) {
-    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
     iron_error why = {0};
     iron_status status;
 
@@ -795,13 +777,9 @@ static iron_status connect_to(iron__database *db, iron__reserve *reserve, iron_e
             db->is_alone = !iron__reserve_give(reserve);
     }
     for (;;) {
-        if (sqlite3_open_v2(db->path, &db->handle, flags, NULL) == SQLITE_OK)
+        status = open_handle(db, "open the database", &why);
+        if (status == IRON_OK)
             status = configure(db, reserve, &why);
-        else if (db->handle)
-            status = database_fail(db, "open the database", &why);
-        else
-            status =
-                iron__fail(&why, IRON_E_NOMEM, 0, "out of memory for a connection to the database");
         if (status == IRON_OK || !reserve || !iron__is_no_space(&why) ||
             (!iron__reserve_give(reserve) && db->is_alone))
             break;
@@ -848,10 +826,9 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
     iron_status status = IRON_OK;
 
     *out = NULL;
-    if (!db || asprintf(&db->path, "%s/iron.db", store->directory) < 0) {
+    if (!db || !(db->path = iron__print("%s/iron.db", store->directory))) {
         free(db);
-        iron__no_memory(err, "a connection to the database");
-        return IRON_E_NOMEM;
+        return iron__no_memory(err, "a connection to the database");
     }
     db->directory_lock = db->own_lock = db->shared_memory = -1;
     if (is_writer)
@@ -871,14 +848,12 @@ static iron_status database_open(iron__store *store, bool is_writer, iron__datab
 
 iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron__database **out,
                                         iron_error *err) {
-    char *path = NULL, *log = NULL;
-    iron_status status = IRON_E_NOMEM;
+    char *path = iron__print("%s/iron.db", store->directory);
+    char *log = iron__print("%s/iron.db-wal", store->directory);
+    iron_status status;
 
     *out = NULL;
-    if (asprintf(&path, "%s/iron.db", store->directory) < 0 || asprintf(&log, "%s-wal", path) < 0)
-        iron__fail(err, status, 0, "out of memory for a file name");
-    else
-        status = check_header(path, err);
+    status = path && log ? check_header(path, err) : iron__no_memory(err, "a file name");
     if (status == IRON_OK && is_unused)
         status = check_log(log, err);
     if (status == IRON_OK)
@@ -989,19 +964,13 @@ uint64_t iron__store_wait(iron__store *store, uint64_t seen, uint32_t millisecon
 /* The list of engines, sorted by name. */
 
 /* The index of the name, or where it would be inserted. Called with the lock held. */
-static size_t find_name(const iron__store *store, const char *name, bool *is_found) {
+static size_t find_name(const iron__store *store, const char *name) {
     size_t low = 0, high = store->engine_count;
 
-    *is_found = false;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = strcmp(store->engines[middle]->plan.name, name);
 
-        if (order == 0) {
-            *is_found = true;
-            return middle;
-        }
-        if (order < 0)
+        if (strcmp(store->engines[middle]->plan.name, name) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -1022,11 +991,10 @@ iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_erro
 }
 
 void iron__store_add_engine(iron__store *store, iron__store_engine *entry) {
-    bool is_found;
     size_t at;
 
     pthread_mutex_lock(&store->lock);
-    at = find_name(store, entry->plan.name, &is_found);
+    at = find_name(store, entry->plan.name);
     memmove(store->engines + at + 1, store->engines + at,
             (store->engine_count - at) * sizeof(iron__store_engine *));
     store->engines[at] = entry;
@@ -1035,14 +1003,27 @@ void iron__store_add_engine(iron__store *store, iron__store_engine *entry) {
     iron__store_notify(store);
 }
 
-iron__store_engine *iron__store_find(iron__store *store, const char *name) {
-    iron__store_engine *entry = NULL;
-    bool is_found;
+void iron__store_remove_engine(iron__store *store, iron__store_engine *entry) {
     size_t at;
 
     pthread_mutex_lock(&store->lock);
-    at = find_name(store, name, &is_found);
-    if (is_found)
+    at = find_name(store, entry->plan.name);
+    assert(at < store->engine_count && store->engines[at] == entry);
+    store->engine_count--;
+    memmove(store->engines + at, store->engines + at + 1,
+            (store->engine_count - at) * sizeof(iron__store_engine *));
+    pthread_mutex_unlock(&store->lock);
+    iron__store_notify(store);
+    iron__store_engine_release(entry);
+}
+
+iron__store_engine *iron__store_find(iron__store *store, const char *name) {
+    iron__store_engine *entry = NULL;
+    size_t at;
+
+    pthread_mutex_lock(&store->lock);
+    at = find_name(store, name);
+    if (at < store->engine_count && strcmp(store->engines[at]->plan.name, name) == 0)
         entry = iron__store_engine_retain(store->engines[at]);
     pthread_mutex_unlock(&store->lock);
     return entry;
@@ -1079,37 +1060,11 @@ size_t iron__store_stamps(iron__store *store, iron__engine_stamp *out, size_t ro
  * second for a million feeds. A small file is inspected before it is used; a large one while it is
  * used, by a thread that only reads, and damage makes the store read-only like a failed write. */
 
-/* The first column of the pragma's first row, as a number and as text. */
-static iron_status read_pragma(iron__database *db, const char *sql, uint64_t *number, char *text,
-                               size_t room, iron_error *err) {
-    sqlite3_stmt *s = NULL;
-    int code = sqlite3_prepare_v2(db->handle, sql, -1, &s, NULL);
-    iron_status status = IRON_OK;
-
-    if (code == SQLITE_OK)
-        code = sqlite3_step(s);
-    if (code == SQLITE_ROW) {
-        const char *value = (const char *)sqlite3_column_text(s, 0);
-
-        *number = iron__column_word(s, 0);
-        if (value)
-            snprintf(text, room, "%s", value);
-        else
-            status = iron__fail(err, IRON_E_NOMEM, 0, "out of memory for the answer of %s", sql);
-    } else if ((code & 0xff) == SQLITE_INTERRUPT) {
-        status = iron__fail(err, IRON_E_CANCELLED, 0, "the inspection was stopped");
-    } else {
-        status = database_fail(db, "inspect the file", err);
-    }
-    sqlite3_finalize(s);
-    return status;
-}
-
 iron_status iron__database_inspect(iron__database *db, iron_error *err) {
     char answer[100];
-    uint64_t number;
 
-    IRON_TRY(read_pragma(db, "PRAGMA integrity_check(1)", &number, answer, sizeof answer, err));
+    IRON_TRY(
+        read_text(db, "PRAGMA integrity_check(1)", answer, sizeof answer, "inspect the file", err));
     IRON_FAIL_IF(strcmp(answer, "ok") != 0, err, IRON_E_FORMAT,
                  "%.90s is damaged (%s); restore a backup", db->path, answer);
     return IRON_OK;
@@ -1118,23 +1073,6 @@ iron_status iron__database_inspect(iron__database *db, iron_error *err) {
 static int report_inspecting(void *context) {
     iron__store_report_loading(context);
     return 0;
-}
-
-/* Inspects a small file. */
-static iron_status inspect_now(iron__store *store, iron_error *err) {
-    uint64_t pages = 0, page_bytes = 0;
-    char text[32];
-    iron_status status;
-
-    IRON_TRY(read_pragma(store->db, "PRAGMA page_count", &pages, text, sizeof text, err));
-    IRON_TRY(read_pragma(store->db, "PRAGMA page_size", &page_bytes, text, sizeof text, err));
-    store->is_inspected = pages * page_bytes <= store->options.inspected_bytes;
-    if (!store->is_inspected)
-        return IRON_OK;
-    sqlite3_progress_handler(store->db->handle, INSPECTION_STEPS, report_inspecting, store);
-    status = iron__database_inspect(store->db, err);
-    sqlite3_progress_handler(store->db->handle, 0, NULL, NULL);
-    return status;
 }
 
 static int is_inspection_stopped(void *context) {
@@ -1163,25 +1101,23 @@ static void *inspect_in_background(void *context) {
 /* Without any room there is no new marker; the next start makes one. */
 static iron_status begin_marker(iron__store *store, iron_error *err) {
     iron_error why = {0};
-    iron_status status;
 
-    do {
+    while (iron__marker_begin(store, &why) != IRON_OK) {
         iron__marker_close(&store->marker);
-        store->marker = (iron__marker){.fd = -1, .log_fd = -1};
-        status = iron__marker_begin(store, &why);
-    } while (status != IRON_OK && iron__is_no_space(&why) && iron__reserve_give(&store->reserve));
-    if (status != IRON_OK && iron__is_no_space(&why)) {
-        iron__marker_close(&store->marker);
-        store->marker = (iron__marker){.fd = -1, .log_fd = -1};
-        return unlinkat(store->directory_fd, "marker", 0) == 0 || errno == ENOENT
-                   ? IRON_OK
-                   : iron__fail(err, IRON_E_IO, errno, "cannot remove the marker");
+        if (!iron__is_no_space(&why))
+            return iron__fail_again(err, &why);
+        if (!iron__reserve_give(&store->reserve))
+            return unlinkat(store->directory_fd, "marker", 0) == 0 || errno == ENOENT
+                       ? IRON_OK
+                       : iron__fail(err, IRON_E_IO, errno, "cannot remove the marker");
     }
-    return status == IRON_OK ? IRON_OK : iron__fail_again(err, &why);
+    return IRON_OK;
 }
 
 static iron_status open_all(iron__store *store, iron_error *err) {
     iron__store_ledger ledger;
+    uint64_t pages = 0;
+    bool found;
     int code;
 
     IRON_TRY(database_open(store, true, &store->db, err));
@@ -1189,7 +1125,14 @@ static iron_status open_all(iron__store *store, iron_error *err) {
         store->reader = store->db;
     else
         IRON_TRY(database_open(store, false, &store->reader, err));
-    IRON_TRY(inspect_now(store, err));
+    IRON_TRY(iron__sql_number(store->db, IRON_SQL_PAGES, IRON_NO_WORDS, &found, &pages,
+                              "inspect the file", err));
+    store->is_inspected = pages * IRON_PAGE_BYTES <= store->options.inspected_bytes;
+    if (store->is_inspected) {
+        sqlite3_progress_handler(store->db->handle, INSPECTION_STEPS, report_inspecting, store);
+        IRON_TRY(iron__database_inspect(store->db, err));
+        sqlite3_progress_handler(store->db->handle, 0, NULL, NULL);
+    }
     IRON_TRY(iron__store_load(store, &ledger, err));
     IRON_TRY(begin_marker(store, err));
     IRON_TRY(iron__writer_start(store, &ledger, err));
@@ -1233,12 +1176,12 @@ static void store_destroy(iron__store *store) {
 
 iron_status iron__store_open(const iron__store_options *options, iron__store **out,
                              iron_error *err) {
-    iron__store *store = calloc(1, sizeof *store);
-    iron_status status = IRON_E_NOMEM;
     iron__store_options *o;
+    iron__store *store;
+    iron_status status;
 
     *out = NULL;
-    IRON_FAIL_IF(!store, err, IRON_E_NOMEM, "out of memory for a store");
+    IRON_TRY(IRON_NEW(&store, 1, "a store", err));
     store->directory_fd = store->reserve.fd = store->marker.fd = store->marker.log_fd = -1;
     o = &store->options;
     *o = *options;
@@ -1252,10 +1195,8 @@ iron_status iron__store_open(const iron__store_options *options, iron__store **o
     iron__condition_init(&store->change_came);
     o->directory = store->directory = strdup(options->directory);
     store->open_uploads = calloc(o->uploads_max, sizeof *store->open_uploads);
-    if (store->directory && store->open_uploads)
-        status = open_all(store, err);
-    else
-        iron__fail(err, status, 0, "out of memory for a store");
+    status = store->directory && store->open_uploads ? open_all(store, err)
+                                                     : iron__no_memory(err, "a store");
     if (status == IRON_OK)
         *out = store;
     else

@@ -100,6 +100,11 @@ static inline iron__contribution iron__batch_decode(const unsigned char *from, u
     return batch;
 }
 
+static inline bool iron__contributions_equal(const iron__contribution *x,
+                                             const iron__contribution *y) {
+    return x->count == y->count && x->sum == y->sum && x->xors == y->xors;
+}
+
 /* A seal with the right number of tokens and nothing else. */
 static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     return (iron__seal){.words = {.count = tokens - tokens % 4}, .carried = (uint32_t)(tokens % 4)};
@@ -114,17 +119,15 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
 #define IRON_LOG_HEADER_BYTES 32u
 #define IRON_LOG_FRAME_BYTES  (24u + IRON_PAGE_BYTES)
 
-#define IRON_FEED_COLUMNS                                                                          \
-    "engine, number, position, tokens, xors, sum, first_batch, batches, total_xors, total_sum, "   \
-    "state, seal_t, seal_a, seal_b, carry_0, carry_1, carry_2, key, time_ms, upload, "             \
-    "contributions, check_word"
+/* The owner after ?1 of rows of a table; and the deletion of its first ?2 rows. */
+#define IRON_SQL_NEXT(table, owner)                                                                \
+    "SELECT " owner " FROM " table " WHERE " owner " > ?1 ORDER BY " owner " LIMIT 1"
+#define IRON_SQL_CLEAN(table, owner)                                                               \
+    "DELETE FROM " table " WHERE " owner " = ?1 AND number < (SELECT number FROM " table           \
+    " WHERE " owner " = ?1 ORDER BY number LIMIT 1) + ?2"
 
-#define IRON_RUN_COLUMNS "id, created_ms, changed_ms, ranks, records, bytes, check_word, name"
-#define IRON_RANK_COLUMNS                                                                          \
-    "rank, world, records, steps, bytes, last_time, last_kind, last_step, last_hi, last_lo, "      \
-    "records_check, check_word"
-
-/* Every statement. Each is prepared when it is first used, and then kept. FEEDS_TRIM looks at the
+/* Every statement. Each is prepared when it is first used, and then kept. Columns are in the order
+ * of the schema in store.c, and of the MAKE statements. FEEDS_TRIM looks at the
  * first ?2 feeds: it removes those that a snapshot and ?3 batches follow, none of them after ?4. */
 #define IRON_SQL_MAP(X)                                                                            \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
@@ -145,21 +148,18 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
                    "WHERE id = 1")                                                                 \
     X(LEDGER_WRITE, "UPDATE ledger SET engines = ?1, engines_check = ?2, next_engine = ?3, "       \
                     "check_word = ?4 WHERE id = 1")                                                \
-    X(ENGINES, "SELECT id, name, nodes, vocab, batch, positions, lattice, mode, backend, device, " \
-               "created_ms, check_word FROM engines ORDER BY id")                                  \
+    X(ENGINES, "SELECT * FROM engines ORDER BY id")                                                \
     X(ENGINE_INSERT,                                                                               \
       "INSERT INTO engines (id, nodes, vocab, batch, positions, device, created_ms, "              \
       "check_word, name, mode, backend, lattice) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "             \
       "?8, ?9, ?10, ?11, ?12)")                                                                    \
     X(ENGINE_DELETE, "DELETE FROM engines WHERE id = ?1")                                          \
     X(ENGINE_EXISTS, "SELECT 1 FROM engines WHERE id = ?1")                                        \
-    X(FEED_INSERT, "INSERT INTO feeds (" IRON_FEED_COLUMNS                                         \
-                   ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, "  \
-                   "?16, ?17, ?18, ?19, ?20, ?21, ?22)")                                           \
-    X(FEED_BY_KEY, "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND key = ?2")       \
-    X(FEED_BY_NUMBER, "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND number = ?2") \
-    X(FEEDS_AFTER,                                                                                 \
-      "SELECT " IRON_FEED_COLUMNS " FROM feeds WHERE engine = ?1 AND number > ?2 ORDER BY number") \
+    X(FEED_INSERT, "INSERT INTO feeds VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, " \
+                   "?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)")                            \
+    X(FEED_BY_KEY, "SELECT * FROM feeds WHERE engine = ?1 AND key = ?2")                           \
+    X(FEED_BY_NUMBER, "SELECT * FROM feeds WHERE engine = ?1 AND number = ?2")                     \
+    X(FEEDS_AFTER, "SELECT * FROM feeds WHERE engine = ?1 AND number > ?2 ORDER BY number")        \
     X(BLOCK_INSERT, "INSERT INTO blocks (upload, number, check_word, contributions) "              \
                     "VALUES (?1, ?2, ?3, ?4)")                                                     \
     X(BLOCK_READ, "SELECT contributions, check_word FROM blocks WHERE upload = ?1 AND "            \
@@ -168,15 +168,12 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
                    "coalesce((SELECT max(upload) FROM feeds WHERE upload IS NOT NULL), 0))")       \
     X(SNAPSHOT_INSERT, "INSERT OR REPLACE INTO snapshots (engine, number, state, check_word, "     \
                        "bytes) VALUES (?1, ?2, ?3, ?4, ?5)")                                       \
-    X(SNAPSHOT_NEWEST, "SELECT number, state, bytes, check_word FROM snapshots "                   \
-                       "WHERE engine = ?1 ORDER BY number DESC LIMIT 1")                           \
-    X(SNAPSHOT_AT, "SELECT number, state, bytes, check_word FROM snapshots WHERE engine = ?1 AND " \
-                   "number = ?2")                                                                  \
+    X(SNAPSHOT_READ, "SELECT number, state, bytes, check_word FROM snapshots WHERE engine = ?1 "   \
+                     "AND number BETWEEN ?2 AND ?3 ORDER BY number DESC LIMIT 1")                  \
     X(SNAPSHOT_PRUNE, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM "  \
                       "snapshots WHERE engine = ?1 ORDER BY number DESC LIMIT 1 OFFSET 1)")        \
-    X(FEEDS_NEXT_ENGINE, "SELECT engine FROM feeds WHERE engine > ?1 ORDER BY engine LIMIT 1")     \
-    X(FEEDS_CLEAN, "DELETE FROM feeds WHERE engine = ?1 AND number < (SELECT number FROM feeds "   \
-                   "WHERE engine = ?1 ORDER BY number LIMIT 1) + ?2")                              \
+    X(FEEDS_NEXT_ENGINE, IRON_SQL_NEXT("feeds", "engine"))                                         \
+    X(FEEDS_CLEAN, IRON_SQL_CLEAN("feeds", "engine"))                                              \
     X(FEEDS_TRIM,                                                                                  \
       "DELETE FROM feeds WHERE engine = ?1 AND number < (SELECT number FROM feeds WHERE "          \
       "engine = ?1 ORDER BY number LIMIT 1) + ?2 AND number < (SELECT max(number) FROM snapshots " \
@@ -184,13 +181,10 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
       "first_batch + batches AS end FROM feeds WHERE engine = ?1 ORDER BY number LIMIT ?2) WHERE " \
       "time_ms > ?4 OR end > (SELECT first_batch + batches FROM feeds WHERE engine = ?1 ORDER BY " \
       "number DESC LIMIT 1) - ?3 ORDER BY number LIMIT 1), 9223372036854775807)")                  \
-    X(SNAPSHOTS_NEXT_ENGINE, "SELECT engine FROM snapshots WHERE engine > ?1 ORDER BY engine "     \
-                             "LIMIT 1")                                                            \
-    X(SNAPSHOTS_CLEAN, "DELETE FROM snapshots WHERE engine = ?1 AND number < (SELECT number FROM " \
-                       "snapshots WHERE engine = ?1 ORDER BY number LIMIT 1) + ?2")                \
-    X(BLOCKS_NEXT_UPLOAD, "SELECT upload FROM blocks WHERE upload > ?1 ORDER BY upload LIMIT 1")   \
-    X(BLOCKS_CLEAN, "DELETE FROM blocks WHERE upload = ?1 AND number < (SELECT number FROM "       \
-                    "blocks WHERE upload = ?1 ORDER BY number LIMIT 1) + ?2")                      \
+    X(SNAPSHOTS_NEXT_ENGINE, IRON_SQL_NEXT("snapshots", "engine"))                                 \
+    X(SNAPSHOTS_CLEAN, IRON_SQL_CLEAN("snapshots", "engine"))                                      \
+    X(BLOCKS_NEXT_UPLOAD, IRON_SQL_NEXT("blocks", "upload"))                                       \
+    X(BLOCKS_CLEAN, IRON_SQL_CLEAN("blocks", "upload"))                                            \
     X(UPLOAD_EXISTS, "SELECT 1 FROM feeds WHERE upload = ?1")                                      \
     X(HAS_RUNS, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'runs'")              \
     X(MAKE_RUNS, "CREATE TABLE IF NOT EXISTS runs (id INTEGER PRIMARY KEY AUTOINCREMENT, name "    \
@@ -209,8 +203,8 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
       "KEY (run, rank, time, hi, lo)) STRICT, WITHOUT ROWID")                                      \
     X(MAKE_RECORDS_INDEX, "CREATE UNIQUE INDEX IF NOT EXISTS run_records_content ON run_records "  \
                           "(run, rank, hi, lo)")                                                   \
-    X(RUNS, "SELECT " IRON_RUN_COLUMNS " FROM runs ORDER BY name")                                 \
-    X(RUN_BY_NAME, "SELECT " IRON_RUN_COLUMNS " FROM runs WHERE name = ?1")                        \
+    X(RUNS, "SELECT * FROM runs ORDER BY name")                                                    \
+    X(RUN_BY_NAME, "SELECT * FROM runs WHERE name = ?1")                                           \
     X(RUN_COUNT, "SELECT count(*) FROM runs")                                                      \
     X(RUN_EXISTS, "SELECT 1 FROM runs WHERE id = ?1")                                              \
     X(RUN_INSERT, "INSERT INTO runs (created_ms, changed_ms, ranks, records, bytes, check_word, "  \
@@ -218,20 +212,18 @@ static inline iron__seal iron__seal_of_count(uint64_t tokens) {
     X(RUN_UPDATE, "UPDATE runs SET changed_ms = ?2, ranks = ?3, records = ?4, bytes = ?5, "        \
                   "check_word = ?6 WHERE id = ?1")                                                 \
     X(RUN_DELETE, "DELETE FROM runs WHERE id = ?1")                                                \
-    X(RANKS, "SELECT " IRON_RANK_COLUMNS " FROM run_ranks WHERE run = ?1 AND rank >= ?2 ORDER BY " \
-             "rank")                                                                               \
-    X(RANK_WRITE, "INSERT OR REPLACE INTO run_ranks (" IRON_RANK_COLUMNS ", run) VALUES (?1, ?2, " \
-                  "?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)")                               \
+    X(RANKS, "SELECT * FROM run_ranks WHERE run = ?1 AND rank >= ?2 ORDER BY rank")                \
+    X(RANK_WRITE, "INSERT OR REPLACE INTO run_ranks VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "  \
+                  "?10, ?11, ?12, ?13)")                                                           \
     X(RECORD_TIME, "SELECT time FROM run_records WHERE run = ?1 AND rank = ?2 AND hi = ?3 AND "    \
                    "lo = ?4")                                                                      \
-    X(RECORD_INSERT, "INSERT INTO run_records (run, rank, time, hi, lo, bytes) VALUES (?1, ?2, "   \
-                     "?3, ?4, ?5, ?6)")                                                            \
+    X(RECORD_INSERT, "INSERT INTO run_records VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                    \
     X(RECORDS_AFTER, "SELECT rank, time, hi, lo, bytes FROM run_records WHERE run = ?1 AND "       \
                      "(rank, time, hi, lo) > (?2, ?3, ?4, ?5) ORDER BY rank, time, hi, lo")        \
-    X(RECORDS_NEXT_RUN, "SELECT run FROM run_records WHERE run > ?1 ORDER BY run LIMIT 1")         \
+    X(RECORDS_NEXT_RUN, IRON_SQL_NEXT("run_records", "run"))                                       \
     X(RECORDS_CLEAN, "DELETE FROM run_records WHERE run = ?1 AND (rank, time, hi, lo) IN (SELECT " \
                      "rank, time, hi, lo FROM run_records WHERE run = ?1 LIMIT ?2)")               \
-    X(RANKS_NEXT_RUN, "SELECT run FROM run_ranks WHERE run > ?1 ORDER BY run LIMIT 1")             \
+    X(RANKS_NEXT_RUN, IRON_SQL_NEXT("run_ranks", "run"))                                           \
     X(RANKS_CLEAN, "DELETE FROM run_ranks WHERE run = ?1 AND rank IN (SELECT rank FROM run_ranks " \
                    "WHERE run = ?1 LIMIT ?2)")
 
@@ -241,6 +233,8 @@ typedef enum iron__sql {
 #undef IRON_SQL_ENUM
         IRON_SQL_COUNT
 } iron__sql;
+
+typedef struct iron__reserve iron__reserve;
 
 typedef struct iron__database {
     sqlite3 *handle;
@@ -286,6 +280,10 @@ void iron__database_reset(iron__database *db);
 iron_status iron__database_flush_log(iron__database *db, int mode, bool *is_complete,
                                      iron_error *err);
 
+/* Empties it, if no other connection reads it, with room from the reserve. err is needed. */
+iron_status iron__database_empty_log(iron__database *db, iron__reserve *reserve, bool *is_complete,
+                                     iron_error *err);
+
 /* A connection that only reads the store's directory; is_unused: no server runs, the log is checked
  * as at start. */
 iron_status iron__database_open_to_read(iron__store *store, bool is_unused, iron__database **out,
@@ -322,9 +320,9 @@ uint64_t iron__block_check(uint64_t upload, uint64_t number, const unsigned char
 uint64_t iron__snapshot_check(const iron__snapshot_row *row);
 uint64_t iron__engine_row_check(const iron__engine_row *row);
 uint64_t iron__ledger_check(const iron__store_ledger *ledger);
-uint64_t iron__run_check_words(const char *name, const uint64_t *words, size_t count);
+uint64_t iron__run_check_words(const char *name, const uint64_t *words, int count);
 
-/* The next row of a statement that selects IRON_FEED_COLUMNS. */
+/* The next row of a statement that selects feeds. */
 iron_status iron__feed_row_step(iron__database *db, sqlite3_stmt *s, iron__feed_row *row,
                                 bool *found, iron_error *err);
 iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t number,
@@ -332,12 +330,16 @@ iron_status iron__feed_by_number(iron__database *db, uint64_t engine, uint64_t n
 
 /* Plans (store.c). */
 
-/* The engine configuration of a plan. One thread each: many requests run at once. */
-void iron__store_plan_config(const iron__store_plan *plan, iron_config *config);
-/* The same on the CPU, for work that is not a feed: results do not depend on the backend. */
-void iron__store_plan_config_cpu(const iron__store_plan *plan, iron_config *config);
-/* Of the engine that small bodies are applied to: on the CPU, in the plan's mode if it is one. */
-void iron__store_plan_config_engine(const iron__store_plan *plan, iron_config *config);
+/* What an engine of a plan is for. Results do not depend on the backend. */
+typedef enum iron__plan_use {
+    IRON_PLAN_LARGE, /* large bodies: as planned */
+    IRON_PLAN_SMALL, /* small ones: on the CPU, in the plan's mode if that is one of the CPU */
+    IRON_PLAN_CPU    /* what is not a feed: on the CPU */
+} iron__plan_use;
+
+/* Creates one, with one thread: many requests run at once. */
+iron_status iron__store_plan_engine(const iron__store_plan *plan, iron__plan_use use,
+                                    iron_engine **out, iron_error *err);
 
 /* Engines (engines.c). */
 
@@ -390,19 +392,13 @@ struct iron__store_engine {
     uint32_t idle_count;
 };
 
-/* What a new entry is made of. */
-typedef struct iron__store_engine_parts {
-    const iron__engine_row *row;
-    const iron__engine_summary *summary;
-    const iron_config *config; /* of an engine of this plan, for the lattice */
-    const uint32_t *xors;      /* copied, as the potentials */
-    const float *potentials;
-    iron_engine *engine; /* for small bodies; taken; NULL: it could not be created */
-} iron__store_engine_parts;
-
-/* With one reference, in no list yet. Takes parts->engine also when it fails. */
-iron_status iron__store_engine_create(iron__store *store, const iron__store_engine_parts *parts,
-                                      iron__store_engine **out, iron_error *err);
+/* With one reference, in no list yet. `state` is an engine of this plan in the summary's state.
+ * `engine`, which may be the same, is for small bodies; NULL: it could not be created. Takes it,
+ * also when this fails. */
+iron_status iron__store_engine_create(iron__store *store, const iron__engine_row *row,
+                                      const iron__engine_summary *summary, iron_engine *state,
+                                      iron_engine *engine, iron__store_engine **out,
+                                      iron_error *err);
 
 /* Opens the device of the plan, if it has one. If that fails, it is an error if is_needed; else the
  * engine moves to the CPU. The entry is in no list yet. */
@@ -426,10 +422,10 @@ static inline bool iron__store_engine_is_deleted(iron__store_engine *entry) {
 
 /* Disk space that is kept for what makes room (reserve.c). Used by one thread at a time. */
 
-typedef struct iron__reserve {
+struct iron__reserve {
     int fd, directory;     /* fd -1: there is no file yet */
     uint64_t wanted, held; /* bytes; `held` are allocated */
-} iron__reserve;
+};
 
 /* Allocates nothing yet. The directory is borrowed. */
 void iron__reserve_open(iron__reserve *r, int directory, uint64_t wanted);
@@ -514,7 +510,6 @@ struct iron__store {
     size_t engine_count, engines_room;
     uint64_t planned_engines, planned_nodes; /* with those that are being created */
     iron__store_loading loading;             /* during iron__store_open */
-    uint64_t fork_nodes;                     /* of all forks, idle ones too */
     uint64_t *open_uploads;                  /* ids that have blocks but no feed yet; 0: free */
     iron_error failure;
 
@@ -533,7 +528,8 @@ struct iron__store {
     atomic_bool is_full, is_cleaning; /* the disk is; rows of deleted engines are being removed */
     atomic_uint_fast64_t reserve_held;
     atomic_uint feeds_open, uploads, idle_forks;
-    atomic_uint_fast64_t moved; /* engines whose device failed */
+    atomic_uint_fast64_t fork_nodes; /* of all forks, idle ones too */
+    atomic_uint_fast64_t moved;      /* engines whose device failed */
     atomic_uint_fast64_t next_upload;
     atomic_uint_fast64_t outcomes[IRON_FEED_FAILED + 1];
     atomic_uint_fast64_t fed_feeds, fed_tokens, fed_bytes, fed_batches;
@@ -571,6 +567,8 @@ static inline void iron__store_notify(iron__store *store) {
 
 /* Adds an engine to the list, which takes the reference; room must have been reserved. */
 void iron__store_add_engine(iron__store *store, iron__store_engine *entry);
+/* Takes it out of the list, and releases the list's reference. */
+void iron__store_remove_engine(iron__store *store, iron__store_engine *entry);
 /* Reserves room in the list for `count` engines in all. */
 iron_status iron__store_reserve_list(iron__store *store, size_t count, iron_error *err);
 

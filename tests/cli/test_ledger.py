@@ -209,6 +209,13 @@ class Resumes(LedgerTest):
         self.write("x.ledger", data)
         self.assertEqual(self.check("x.ledger")["findings"], [])
 
+    def test_cut_off_within_the_head_of_a_long_record(self):
+        data = book.files([plain(world=1)])[0]
+        for size in range(1, 16):
+            self.write("x.ledger", data + struct.pack("<4I", 1, 200 << 20, 0, 0)[:size])
+            found = self.check("x.ledger")["findings"]
+            self.assertEqual([(f["kind"], f["step"], f["count"]) for f in found], [("cut-off", 9, size)])
+
     def test_damage_is_refused(self):
         data = bytearray(book.files([plain(world=1)])[0])
         data[300] ^= 1

@@ -23,7 +23,7 @@ static int create_thread(pthread_t *thread, const pthread_attr_t *attributes, vo
 }
 
 static const unsigned char *column_text(sqlite3_stmt *s, int at) {
-    bool is_inspection = strstr(sqlite3_sql(s), "page_count") != NULL;
+    bool is_inspection = strstr(sqlite3_sql(s), "integrity_check") != NULL;
 
     return is_text_missing && is_inspection ? NULL : sqlite3_column_text(s, at);
 }
