@@ -8,13 +8,9 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
 #include "core/hash.h"
-#include "core/sha256.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 #define TOKEN_FILE_MAX  ((size_t)1 << 20)
@@ -22,7 +18,6 @@
 #define STRONG_TOKEN    16u /* characters; shorter ones can be guessed */
 #define HASH_PREFIX     "sha256:"
 #define TICKET_TEXT     (2 * IRON_TICKET_BYTES + 1)
-#define SECOND_NS       UINT64_C(1000000000)
 #define WRONG_FREE      20u       /* wrong tokens of an address that are answered at once */
 #define WRONG_PERIOD_NS SECOND_NS /* in which it may have one more */
 #define WRONG_WAIT_NS   SECOND_NS /* before others are answered */

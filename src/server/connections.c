@@ -9,24 +9,17 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
-
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h> /* the kernel's: it has the counters of bytes */
 #include <netinet/in.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS          UINT64_C(1000000000)
 #define NS_PER_MS          UINT64_C(1000000)
 #define REFUSED_MAX        64u
 #define REFUSED_WAIT_NS    SECOND_NS

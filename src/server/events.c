@@ -10,15 +10,9 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <time.h>
 
-#define SECOND_NS  UINT64_C(1000000000)
 #define ENGINE_NS  (SECOND_NS / 60) /* between two events of one engine: no screen shows more */
 #define LIST_NS    (SECOND_NS / 4)  /* between two events of the list */
 #define RECHECK_NS SECOND_NS        /* for engines with tokens on their way */

@@ -216,7 +216,7 @@ struct iron__request {
     bool is_routed;          /* the route was called: it must be told of the end */
     bool is_body_over;       /* all of it was received */
     bool is_discarding;      /* the response waits for the end of a body that is discarded */
-    bool is_queued;          /* libmicrohttpd has the response, and owns its bytes */
+    bool is_queued;          /* libmicrohttpd has the response */
     bool is_sent;            /* the response is on its way */
     bool is_stream;          /* the response is a stream, counted when it began */
     bool must_close;         /* the connection ends with this response */

@@ -14,18 +14,12 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
 #include "core/thread_pool.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ROOM_BYTES ((size_t)2 << 20) /* a third of a second at 20,000 requests per second */

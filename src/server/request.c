@@ -14,14 +14,11 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
 #include "core/memory.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdarg.h>
-#include <stdlib.h>
 
 /* libmicrohttpd's memory for each connection: half of it reads bodies, as much as it gets in one
  * call. */

@@ -10,11 +10,7 @@
  */
 #include "server/server_internal.h"
 
-#include "core/fail.h"
 #include "core/lattice.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 #define BATCHES_DEFAULT 1000u
 #define BATCHES_MAX     10000u

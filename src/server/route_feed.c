@@ -5,10 +5,6 @@
  */
 #include "server/server_internal.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <time.h>
-
 #define KEY_WAIT_NS UINT64_C(30000000000)
 #define KEY_STEP_NS 5000000
 #define SMALL_BODY  ((uint64_t)64 << 10) /* smaller ones are queued by the store */

@@ -11,13 +11,10 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
 #include "core/hash.h"
 #include "engine/engine.h"
 #include "gpu/gpu.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
 
 extern const char iron__openapi_text[]; /* openapi.json, NUL-terminated (cmake/Embed.cmake) */

@@ -8,13 +8,8 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-
 #include <dirent.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NANO 1e-9

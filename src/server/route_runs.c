@@ -10,12 +10,8 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
 #include "io/checksum.h"
 #include "ledger/ledger_internal.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 #define FINDINGS_WAIT_MS 5000u
 

@@ -11,12 +11,10 @@
  */
 #include "server/server_internal.h"
 
-#include "core/fail.h"
 #include "core/memory.h"
 #include "formats/npy.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #define STEP_MAX   48u
 #define NODE_BYTES 12u /* of the copies of one node */

@@ -7,65 +7,19 @@
  */
 #include "server/server_internal.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <time.h>
-
 /* All routes, in the order in which they are matched, shown in Allow and listed in /metrics. Each
  * row is at the end of the file that has its functions, where scripts/check-openapi reads it. */
+#define ROUTES(X)                                                                                  \
+    X(list_engines), X(create_engine), X(get_engine), X(delete_engine), X(feed), X(quantize),      \
+        X(state), X(batches), X(engine_events), X(events), X(list_runs), X(get_run),               \
+        X(delete_run), X(steps), X(findings), X(progress), X(run_diff), X(run_events),             \
+        X(create_ticket), X(info), X(health), X(ready), X(metrics), X(openapi), X(dashboard),      \
+        X(dashboard_script), X(dashboard_style), X(report)
 
-/* access.c */
-extern const iron__route iron__route_create_ticket;
-/* events.c */
-extern const iron__route iron__route_engine_events, iron__route_events, iron__route_run_events;
-/* route_engines.c */
-extern const iron__route iron__route_list_engines, iron__route_create_engine,
-    iron__route_get_engine, iron__route_delete_engine, iron__route_batches;
-/* route_feed.c */
-extern const iron__route iron__route_feed;
-/* route_info.c */
-extern const iron__route iron__route_info, iron__route_health, iron__route_ready,
-    iron__route_openapi, iron__route_dashboard, iron__route_dashboard_script,
-    iron__route_dashboard_style, iron__route_report;
-/* route_metrics.c */
-extern const iron__route iron__route_metrics;
-/* route_runs.c */
-extern const iron__route iron__route_list_runs, iron__route_get_run, iron__route_delete_run,
-    iron__route_steps, iron__route_findings, iron__route_progress, iron__route_run_diff;
-/* route_state.c */
-extern const iron__route iron__route_state, iron__route_quantize;
-
-const iron__route *const iron__routes[] = {
-    &iron__route_list_engines,
-    &iron__route_create_engine,
-    &iron__route_get_engine,
-    &iron__route_delete_engine,
-    &iron__route_feed,
-    &iron__route_quantize,
-    &iron__route_state,
-    &iron__route_batches,
-    &iron__route_engine_events,
-    &iron__route_events,
-    &iron__route_list_runs,
-    &iron__route_get_run,
-    &iron__route_delete_run,
-    &iron__route_steps,
-    &iron__route_findings,
-    &iron__route_progress,
-    &iron__route_run_diff,
-    &iron__route_run_events,
-    &iron__route_create_ticket,
-    &iron__route_info,
-    &iron__route_health,
-    &iron__route_ready,
-    &iron__route_metrics,
-    &iron__route_openapi,
-    &iron__route_dashboard,
-    &iron__route_dashboard_script,
-    &iron__route_dashboard_style,
-    &iron__route_report,
-    NULL,
-};
+#define ROUTE_NAME(name)    iron__route_##name
+#define ROUTE_ADDRESS(name) &iron__route_##name
+extern const iron__route ROUTES(ROUTE_NAME);
+const iron__route *const iron__routes[] = {ROUTES(ROUTE_ADDRESS), NULL};
 
 iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
     iron__http_error error = iron__access_engine(req, name); /* a name in the query, too */

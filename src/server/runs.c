@@ -11,12 +11,7 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
 #include "ledger/ledger_internal.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 #define REST_FACTOR 4u
 #define REST_MAX_NS UINT64_C(60000000000)

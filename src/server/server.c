@@ -9,23 +9,15 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
-#include "core/files.h"
-
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECONDS_MAX      UINT32_C(1000000)
@@ -37,7 +29,6 @@
 #define EXTENDED_US      30000000             /* that each of them asks for */
 #define FIRST_DESCRIPTOR 3u
 #define SEND_TIMEOUT_S   10
-#define SECOND_NS        UINT64_C(1000000000)
 #define REPORT_NS        (2 * SECOND_NS)
 #define REPORT_MIN_NS    UINT64_C(10000000)
 

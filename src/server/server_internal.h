@@ -20,19 +20,26 @@
 
 #include "server/http.h"
 
+#include "core/clock.h"
+#include "core/fail.h"
 #include "core/files.h"
 #include "store/store.h"
 
 #include <iron/iron_ledger.h>
 
+#include <errno.h>
+#include <inttypes.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
+
+#define SECOND_NS UINT64_C(1000000000)
 
 /* Request headers (header.c): pure functions over bytes.
  *
