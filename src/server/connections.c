@@ -731,15 +731,6 @@ static void acceptor_destroy(iron__acceptor *a) {
  * two steps: the 408 and the end of our side, while the client may still read; two seconds later
  * the end of both sides, which also wakes the connection's thread. */
 
-struct iron__timeouts {
-    iron_server *server;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards the list and is_stopping */
-    pthread_cond_t wake;
-    bool is_stopping;
-    iron__connection list; /* head of a ring */
-};
-
 /* What TCP knows about a socket: bytes since the connection was made, and bytes written that the
  * client has not acknowledged; of other sockets only the last. */
 typedef struct progress {
@@ -895,70 +886,42 @@ static void check_timeout(iron_server *server, iron__connection *c, uint64_t now
 }
 
 static void *run_timeouts(void *context) {
-    iron__timeouts *t = context;
+    iron_server *server = context;
+    iron__worker *w = &server->timeouts;
+    const iron__connection *end = &server->connected;
     struct timespec until;
 
-    pthread_mutex_lock(&t->mutex);
-    while (!t->is_stopping) {
-        uint64_t now = t->server->now_ns();
+    pthread_mutex_lock(&w->mutex);
+    while (!w->is_over) {
+        uint64_t now = server->now_ns();
 
-        for (iron__connection *c = t->list.next; c != &t->list; c = c->next)
-            check_timeout(t->server, c, now);
-        until = iron__deadline_after(t->server->tick_ms * NS_PER_MS);
-        if (t->list.next == &t->list)
-            pthread_cond_wait(&t->wake, &t->mutex);
+        for (iron__connection *c = end->next; c != end; c = c->next)
+            check_timeout(server, c, now);
+        until = iron__deadline_after(server->tick_ms * NS_PER_MS);
+        if (end->next == end)
+            pthread_cond_wait(&w->wake, &w->mutex);
         else
-            pthread_cond_timedwait(&t->wake, &t->mutex, &until);
+            pthread_cond_timedwait(&w->wake, &w->mutex, &until);
     }
-    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
 
-static void timeouts_destroy(iron__timeouts *t) {
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->mutex);
-    free(t);
-}
-
 static iron_status timeouts_start(iron_server *server, iron_error *err) {
-    iron__timeouts *t = calloc(1, sizeof *t);
-    int number;
-
-    IRON_FAIL_IF(!t, err, IRON_E_NOMEM, "out of memory for timeouts");
-    t->server = server;
-    t->list.next = t->list.prev = &t->list;
-    pthread_mutex_init(&t->mutex, NULL);
-    iron__condition_init(&t->wake);
-    number = pthread_create(&t->thread, NULL, run_timeouts, t);
-    if (number != 0) {
-        timeouts_destroy(t);
-        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
-    }
-    server->timeouts = t;
-    return IRON_OK;
-}
-
-static void timeouts_stop(iron__timeouts *t) {
-    if (!t)
-        return;
-    pthread_mutex_lock(&t->mutex);
-    t->is_stopping = true;
-    pthread_cond_signal(&t->wake);
-    pthread_mutex_unlock(&t->mutex);
-    pthread_join(t->thread, NULL);
-    timeouts_destroy(t);
+    server->connected.next = server->connected.prev = &server->connected;
+    return iron__worker_start(&server->timeouts, run_timeouts, server, err);
 }
 
 /* Shuts the connection that has waited longest for a header, and no longer counts it; see
  * make_room. Those that have sent a token go last. */
 static bool shut_longest_idle(iron_server *server, const uint64_t *key) {
-    iron__timeouts *t = server->timeouts;
+    const iron__connection *end = &server->connected;
     iron__connection *chosen = NULL;
     uint64_t since_ns = 0;
     bool is_shut = false;
 
-    pthread_mutex_lock(&t->mutex);
-    for (iron__connection *c = t->list.next; c != &t->list; c = c->next) {
+    pthread_mutex_lock(&server->timeouts.mutex);
+    for (iron__connection *c = end->next; c != end; c = c->next) {
         pthread_mutex_lock(&c->mutex);
         if (c->phase == IRON_PHASE_IDLE && (!key || c->key == *key) &&
             (!chosen || c->is_known < chosen->is_known ||
@@ -980,42 +943,42 @@ static bool shut_longest_idle(iron_server *server, const uint64_t *key) {
     }
     if (is_shut)
         release(server->acceptor, chosen->key);
-    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_unlock(&server->timeouts.mutex);
     return is_shut;
 }
 
 /* A connection that the acceptor hands over has a header already, except under TLS. */
-static iron__connection *connection_open(iron__timeouts *t, int fd,
+static iron__connection *connection_open(iron_server *server, int fd,
                                          const struct sockaddr *address) {
-    iron__connection *c = calloc(1, sizeof *c);
+    iron__connection *c = calloc(1, sizeof *c), *head = &server->connected;
 
     if (!c)
         return NULL;
     pthread_mutex_init(&c->mutex, NULL);
     c->fd = fd;
     c->key = address_key(address);
-    c->phase = t->server->is_tls ? IRON_PHASE_IDLE : IRON_PHASE_WORKING;
-    c->since_ns = t->server->now_ns();
-    pthread_mutex_lock(&t->mutex);
-    if (t->list.next == &t->list)
-        pthread_cond_signal(&t->wake);
-    c->prev = &t->list;
-    c->next = t->list.next;
+    c->phase = server->is_tls ? IRON_PHASE_IDLE : IRON_PHASE_WORKING;
+    c->since_ns = server->now_ns();
+    pthread_mutex_lock(&server->timeouts.mutex);
+    if (head->next == head)
+        pthread_cond_signal(&server->timeouts.wake);
+    c->prev = head;
+    c->next = head->next;
     c->next->prev = c;
-    t->list.next = c;
-    pthread_mutex_unlock(&t->mutex);
+    head->next = c;
+    pthread_mutex_unlock(&server->timeouts.mutex);
     return c;
 }
 
 /* False: it is no longer counted. */
-static bool connection_close(iron__timeouts *t, iron__connection *c) {
+static bool connection_close(iron_server *server, iron__connection *c) {
     bool is_counted;
 
-    pthread_mutex_lock(&t->mutex);
+    pthread_mutex_lock(&server->timeouts.mutex);
     c->prev->next = c->next;
     c->next->prev = c->prev;
     is_counted = !c->is_released;
-    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_unlock(&server->timeouts.mutex);
     pthread_mutex_destroy(&c->mutex);
     free(c);
     return is_counted;
@@ -1035,14 +998,14 @@ static void connection_notify(void *context, struct MHD_Connection *mhd, void **
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
 
         forget_handed_over(server->acceptor, fd);
-        *socket_context = c = connection_open(server->timeouts, fd, address);
+        *socket_context = c = connection_open(server, fd, address);
         if (c)
             c->mhd = mhd;
         if (c && server->is_tls)
             iron__tls_watch(c);
         return; /* NULL, without memory: its requests end at once */
     }
-    if (!*socket_context || connection_close(server->timeouts, *socket_context))
+    if (!*socket_context || connection_close(server, *socket_context))
         release(server->acceptor, address_key(address));
     *socket_context = NULL;
 }
@@ -1104,8 +1067,7 @@ void iron__connections_stop(iron_server *server) {
     iron__daemon_stop(&server->daemon);
     for (iron__daemon *d = server->retired; d < server->retired + IRON_RETIRED_MAX; d++)
         iron__daemon_stop(d);
-    timeouts_stop(server->timeouts);
+    iron__worker_stop(&server->timeouts);
     acceptor_destroy(server->acceptor);
-    server->timeouts = NULL;
     server->acceptor = NULL;
 }

@@ -9,6 +9,8 @@
  */
 #include "server/server_internal.h"
 
+#include "core/number.h"
+
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -241,27 +243,23 @@ __attribute__((format(printf, 2, 3))) static void notify(iron_server *server, co
                    strerror(errno));
 }
 
-struct iron__reporter {
-    iron_server *server;
-    uint64_t period_ns, watchdog_ns; /* watchdog 0: no signs of life are wanted */
-    char reported[400];              /* the last STATUS */
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool is_over;
-};
+/* The watchdog's period; 0: no signs of life are wanted. */
+static uint64_t watchdog_ns(const iron_server *server) {
+    uint64_t us = server->service.watchdog_us;
+
+    return us < UINT64_MAX / 1000 ? us * 1000 : 0;
+}
 
 /* Reports the status if it has changed, with `first` before it, and a sign of life. */
-static void report(iron__reporter *r, const char *first) {
-    iron_server *server = r->server;
+static void report(iron_server *server, const char *first) {
     iron__store_counts counts;
     size_t engines = iron__store_list(server->store, NULL, 0);
     bool is_well;
-    char text[sizeof r->reported];
+    char text[sizeof server->reported];
     iron_error why = {0};
 
     iron__store_count(server->store, &counts, NULL);
-    is_well = r->watchdog_ns == 0 || counts.busy_ns < r->watchdog_ns;
+    is_well = watchdog_ns(server) == 0 || counts.busy_ns < watchdog_ns(server);
     if (iron__store_failure(server->store, &why) != IRON_OK)
         snprintf(text, sizeof text, "read-only: %s", why.text);
     else if (iron__store_full(server->store, &why) != IRON_OK)
@@ -272,78 +270,65 @@ static void report(iron__reporter *r, const char *first) {
     else
         snprintf(text, sizeof text, "serving %s, %zu engine%s", iron_server_url(server), engines,
                  engines == 1 ? "" : "s");
-    if (strcmp(text, r->reported) != 0) {
+    if (strcmp(text, server->reported) != 0) {
         notify(server, "%sSTATUS=%s", first, text);
-        memcpy(r->reported, text, sizeof text);
+        memcpy(server->reported, text, sizeof text);
     }
-    if (is_well && r->watchdog_ns)
+    if (is_well && watchdog_ns(server))
         notify(server, "WATCHDOG=1");
 }
 
 static void *run_reporter(void *context) {
-    iron__reporter *r = context;
+    iron_server *server = context;
+    iron__worker *w = &server->reporter;
+    uint64_t period_ns = REPORT_NS;
 
-    pthread_mutex_lock(&r->lock);
-    while (!r->is_over) {
-        struct timespec until = iron__deadline_after(r->period_ns);
+    if (watchdog_ns(server))
+        period_ns = iron__min(period_ns, iron__max(watchdog_ns(server) / 3, REPORT_MIN_NS));
+    pthread_mutex_lock(&w->mutex);
+    while (!w->is_over) {
+        struct timespec until = iron__deadline_after(period_ns);
 
-        while (!r->is_over && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT)
+        while (!w->is_over && pthread_cond_timedwait(&w->wake, &w->mutex, &until) != ETIMEDOUT)
             continue;
-        if (r->is_over)
+        if (w->is_over)
             break;
-        pthread_mutex_unlock(&r->lock);
-        report(r, "");
-        pthread_mutex_lock(&r->lock);
+        pthread_mutex_unlock(&w->mutex);
+        report(server, "");
+        pthread_mutex_lock(&w->mutex);
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
 
-static void reporter_destroy(iron__reporter *r) {
-    pthread_cond_destroy(&r->wake);
-    pthread_mutex_destroy(&r->lock);
-    free(r);
-}
+/* Threads */
 
-/* Reports that the server is ready, and from then on every change of its status. */
-static iron_status reporter_start(iron_server *server, iron_error *err) {
-    const iron_service *service = &server->service;
-    iron__reporter *r;
+iron_status iron__worker_start(iron__worker *worker, void *(*run)(void *context), void *context,
+                               iron_error *err) {
     int number;
 
-    if (!service->notify[0])
+    pthread_mutex_init(&worker->mutex, NULL);
+    iron__condition_init(&worker->wake);
+    number = pthread_create(&worker->thread, NULL, run, context);
+    worker->is_running = number == 0;
+    if (worker->is_running)
         return IRON_OK;
-    r = calloc(1, sizeof *r);
-    IRON_FAIL_IF(!r, err, IRON_E_NOMEM, "out of memory for the service manager's reporter");
-    r->server = server;
-    r->watchdog_ns = service->watchdog_us < UINT64_MAX / 1000 ? service->watchdog_us * 1000 : 0;
-    r->period_ns = REPORT_NS;
-    if (r->watchdog_ns && r->watchdog_ns / 3 < r->period_ns)
-        r->period_ns = r->watchdog_ns / 3 > REPORT_MIN_NS ? r->watchdog_ns / 3 : REPORT_MIN_NS;
-    pthread_mutex_init(&r->lock, NULL);
-    iron__condition_init(&r->wake);
-    report(r, "READY=1\n");
-    number = pthread_create(&r->thread, NULL, run_reporter, r);
-    if (number != 0) {
-        reporter_destroy(r);
-        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
-    }
-    server->reporter = r;
-    return IRON_OK;
+    pthread_cond_destroy(&worker->wake);
+    pthread_mutex_destroy(&worker->mutex);
+    return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
 }
 
-static void reporter_stop(iron_server *server) {
-    iron__reporter *r = server->reporter;
-
-    if (!r)
+void iron__worker_stop(iron__worker *worker) {
+    if (!worker->is_running)
         return;
-    pthread_mutex_lock(&r->lock);
-    r->is_over = true;
-    pthread_cond_signal(&r->wake);
-    pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
-    reporter_destroy(r);
-    server->reporter = NULL;
+    pthread_mutex_lock(&worker->mutex);
+    worker->is_over = true;
+    pthread_cond_broadcast(&worker->wake);
+    pthread_mutex_unlock(&worker->mutex);
+    pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->wake);
+    pthread_mutex_destroy(&worker->mutex);
+    worker->is_running = false;
 }
 
 /* Listening sockets: "127.0.0.1:8080", "[::1]:0", "localhost:8080", "unix:/run/iron.sock", or one
@@ -740,7 +725,10 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     server->started_ms = iron__now_ms();
     server->process_start = read_process_start();
     IRON_TRY(iron__connections_accept(server, err));
-    IRON_TRY(reporter_start(server, err));
+    if (server->service.notify[0]) {
+        report(server, "READY=1\n");
+        IRON_TRY(iron__worker_start(&server->reporter, run_reporter, server, err));
+    }
     engines = iron_server_engines(server);
     for (size_t k = 1; k < server->listener_count; k++)
         iron__log_event(
@@ -758,7 +746,7 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
 }
 
 static void destroy(iron_server *server) {
-    reporter_stop(server);
+    iron__worker_stop(&server->reporter);
     iron__connections_stop(server);
     iron__listeners_close(server);
     free(server->listeners);
@@ -776,6 +764,7 @@ static void destroy(iron_server *server) {
     pthread_mutex_destroy(&server->daemon_lock);
     pthread_mutex_destroy(&server->tickets.lock);
     pthread_mutex_destroy(&server->parsing);
+    pthread_mutex_destroy(&server->checker.comparing);
     pthread_mutex_destroy(&server->keys_lock);
     explicit_bzero(server, sizeof *server); /* tickets */
     free(server);
@@ -793,6 +782,7 @@ static iron_status start_with_clock(const iron_server_options *options, uint64_t
     server = calloc(1, sizeof *server);
     IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory for the server");
     pthread_mutex_init(&server->parsing, NULL);
+    pthread_mutex_init(&server->checker.comparing, NULL);
     pthread_mutex_init(&server->keys_lock, NULL);
     pthread_mutex_init(&server->tickets.lock, NULL);
     pthread_mutex_init(&server->tokens_lock, NULL);
@@ -832,7 +822,7 @@ iron_status iron_server_stop(iron_server *server, iron_error *err) {
     if (!server)
         return IRON_OK;
     iron__log_event(server->log, IRON_LOG_INFO, "stop", NULL, "stopping");
-    reporter_stop(server);
+    iron__worker_stop(&server->reporter);
     notify(server, "STOPPING=1\nSTATUS=stopping: requests in flight have %u s",
            server->options.drain_seconds + server->options.grace_seconds);
     /* serves on while load balancers learn from /readyz that they must send requests elsewhere */

@@ -257,9 +257,21 @@ typedef struct iron__tickets {
     } all[IRON_TICKETS_MAX];
 } iron__tickets;
 
-/* Runs (runs.c) */
+/* A thread that works until it is stopped (server.c). The mutex guards is_over, and what the owner
+ * says; `wake` is signalled at the end too. */
+typedef struct iron__worker {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake; /* its timeouts are times of the monotonic clock */
+    bool is_running, is_over;
+} iron__worker;
 
-typedef struct iron__checker iron__checker;
+iron_status iron__worker_start(iron__worker *worker, void *(*run)(void *context), void *context,
+                               iron_error *err);
+/* Waits for its end. Does nothing if it does not run. */
+void iron__worker_stop(iron__worker *worker);
+
+/* Runs (runs.c) */
 
 /* The newest result of checking a run. */
 typedef struct iron__run_check {
@@ -269,6 +281,14 @@ typedef struct iron__run_check {
     iron_ledger_findings found;
     uint64_t most[IRON_LEDGER_KINDS]; /* that any check since the start has found */
 } iron__run_check;
+
+typedef struct iron__checker {
+    iron__worker worker; /* its mutex guards what follows */
+    iron__run_check all[IRON_RUNS_MAX + 1];
+    size_t count;
+    uint64_t changes;          /* records came, a run was deleted or checked */
+    pthread_mutex_t comparing; /* held during a comparison: it bounds the memory */
+} iron__checker;
 
 iron_status iron__checker_start(iron_server *server, iron_error *err);
 void iron__checker_stop(iron_server *server);
@@ -288,8 +308,41 @@ iron_status iron__run_diff(iron_server *server, const iron__run_view *reference,
 /* The server */
 
 typedef struct iron__acceptor iron__acceptor;
-typedef struct iron__timeouts iron__timeouts;
-typedef struct iron__reporter iron__reporter;
+
+#define IRON_LOCAL_KEY UINT64_MAX /* of clients without an address, on a file system socket */
+
+/* What a connection that libmicrohttpd serves waits for. Only waiting for the client counts towards
+ * a timeout. */
+typedef enum iron__phase {
+    IRON_PHASE_IDLE,      /* for the next request's header */
+    IRON_PHASE_WORKING,   /* for the server: the disk, a device */
+    IRON_PHASE_BODY,      /* for more of the body */
+    IRON_PHASE_SENDING,   /* for the client to read a response */
+    IRON_PHASE_STREAMING, /* the same, for one that may last */
+    IRON_PHASE_TIMED_OUT, /* sending side closed; the client may read the 408 */
+    IRON_PHASE_SHUT       /* both sides closed */
+} iron__phase;
+
+typedef struct iron__connection {
+    struct iron__connection *next, *prev;
+    int fd;
+    struct MHD_Connection *mhd;
+    uint64_t key;          /* of the client's address */
+    atomic_bool is_known;  /* a request on it was allowed by a token */
+    bool is_released;      /* no longer counted; guarded by the list's lock */
+    bool had_request;      /* its own thread's: the acceptor checked only the first header */
+    uint64_t request_id;   /* its own thread's, except in IRON_PHASE_BODY */
+    pthread_mutex_t mutex; /* guards what follows */
+    iron__phase phase;
+    const char *timeout_reason; /* NULL: it has not timed out */
+    bool is_told;               /* a 408 was sent */
+    uint64_t since_ns;          /* of the phase */
+    uint64_t waited_ns;         /* for the client, in earlier phases of this request */
+    uint64_t body_bytes;
+    uint64_t received;           /* by the socket, when the last response began */
+    uint64_t acked, acked_at_ns; /* the last progress of a response */
+    int unsent;                  /* then */
+} iron__connection;
 
 /* A socket that the server listens on. */
 typedef struct iron__listener {
@@ -330,12 +383,15 @@ struct iron_server {
     int notify_fd;        /* -1: not open */
     atomic_bool has_notify_failed;
     uint64_t loading_ns; /* when progress of opening the store was last reported */
-    iron__reporter *reporter;
+    iron__worker reporter;
+    char reported[400]; /* the last STATUS */
 
     iron__log *log;
     iron__store *store;
-    iron__checker *checker;
-    iron__timeouts *timeouts;
+    iron__checker checker;
+    iron__worker timeouts;
+    iron__connection connected; /* head of the ring of all that libmicrohttpd serves; guarded by the
+                                   mutex of timeouts */
     iron__acceptor *acceptor;
     pthread_mutex_t daemon_lock;            /* guards the two below, after the start */
     iron__daemon daemon;                    /* that serves new connections */
@@ -391,41 +447,6 @@ uint64_t iron__request_id(iron_server *server);
 void iron__count_latency(iron_server *server, const iron__route *route, uint64_t ns);
 
 /* Connections (connections.c) */
-
-#define IRON_LOCAL_KEY UINT64_MAX /* of clients without an address, on a file system socket */
-
-/* What a connection that libmicrohttpd serves waits for. Only waiting for the client counts towards
- * a timeout. */
-typedef enum iron__phase {
-    IRON_PHASE_IDLE,      /* for the next request's header */
-    IRON_PHASE_WORKING,   /* for the server: the disk, a device */
-    IRON_PHASE_BODY,      /* for more of the body */
-    IRON_PHASE_SENDING,   /* for the client to read a response */
-    IRON_PHASE_STREAMING, /* the same, for one that may last */
-    IRON_PHASE_TIMED_OUT, /* sending side closed; the client may read the 408 */
-    IRON_PHASE_SHUT       /* both sides closed */
-} iron__phase;
-
-typedef struct iron__connection {
-    struct iron__connection *next, *prev;
-    int fd;
-    struct MHD_Connection *mhd;
-    uint64_t key;          /* of the client's address */
-    atomic_bool is_known;  /* a request on it was allowed by a token */
-    bool is_released;      /* no longer counted; guarded by the list's lock */
-    bool had_request;      /* its own thread's: the acceptor checked only the first header */
-    uint64_t request_id;   /* its own thread's, except in IRON_PHASE_BODY */
-    pthread_mutex_t mutex; /* guards what follows */
-    iron__phase phase;
-    const char *timeout_reason; /* NULL: it has not timed out */
-    bool is_told;               /* a 408 was sent */
-    uint64_t since_ns;          /* of the phase */
-    uint64_t waited_ns;         /* for the client, in earlier phases of this request */
-    uint64_t body_bytes;
-    uint64_t received;           /* by the socket, when the last response began */
-    uint64_t acked, acked_at_ns; /* the last progress of a response */
-    int unsent;                  /* then */
-} iron__connection;
 
 /* That this thread serves; NULL: not known yet. */
 extern _Thread_local iron__connection *iron__thread_connection;
