@@ -111,8 +111,7 @@ static void *stream_create(iron__request *req, size_t bytes, void (*fill)(event_
 
     if (!s) {
         iron__store_engine_release(kept);
-        iron__route_failure(req,
-                            &(iron_error){IRON_E_NOMEM, 0, "out of memory for an event stream"});
+        iron__route_no_memory(req, "an event stream");
         return NULL;
     }
     s->server = req->server;
@@ -397,23 +396,18 @@ static int compare_findings(const iron_ledger_finding *x, const iron_ledger_find
 /* Those that were not sent, and those whose count has changed; both lists are sorted. */
 static void write_findings(event_stream *s, const iron_ledger_findings *sent,
                            const iron_ledger_findings *found) {
-    char text[IRON_LEDGER_SENTENCE];
-
     for (size_t k = 0, at = 0; k < found->count; k++) {
         const iron_ledger_finding *f = &found->list[k];
+        iron_json_writer json = {.to = s->to, .is_one_line = true};
 
         while (at < sent->count && compare_findings(&sent->list[at], f) < 0)
             at++;
         if (at < sent->count && compare_findings(&sent->list[at], f) == 0 &&
             sent->list[at].count == f->count)
             continue;
-        iron_ledger_finding_text(f, 1, f->count, text);
-        fprintf(s->to,
-                "event: finding\ndata: {\"kind\": \"%s\", \"step\": %" PRIu64 ", \"rank\": %" PRIu32
-                ", \"first_step\": %" PRIu64 ", \"first_rank\": %" PRIu32 ", \"count\": %" PRIu64
-                ", \"sentence\": \"%s\"}\n\n",
-                iron_ledger_kind_name(f->kind), f->step, f->rank, f->first_step, f->first_rank,
-                f->count, text);
+        fprintf(s->to, "event: finding\ndata: ");
+        iron__write_finding(&json, f);
+        fprintf(s->to, "\n\n");
     }
 }
 

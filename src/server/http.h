@@ -25,6 +25,7 @@
 #include "core/sha256.h"
 #include "store/store.h"
 
+#include <iron/iron_ledger.h>
 #include <iron/iron_server.h>
 
 #include <sys/types.h>
@@ -272,9 +273,14 @@ bool iron__route_run(iron__request *req, iron__run_view *view);
     "Nothing was changed. Delete engines that are not needed, or free space on the disk of the "   \
     "data directory; the server accepts feeds again by itself."
 
+#define IRON_NAME_HELP                                                                             \
+    "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with a letter or a digit."
+
 /* Responds to a failure of the store or a device: damaged, read-only, disk-full, stopping, busy,
  * backend-unavailable or internal. */
 void iron__route_failure(iron__request *req, const iron_error *err);
+/* The same for "out of memory for WHAT". */
+void iron__route_no_memory(iron__request *req, const char *what);
 /* A query parameter as a whole number min ... max; `value` is unchanged if it is not given. False:
  * it is invalid, and the response is given. */
 bool iron__route_number(iron__request *req, const char *name, uint64_t min, uint64_t max,
@@ -290,6 +296,11 @@ void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]);
  * and by "*". */
 unsigned iron__accept_weight(const char *accept, const char *type);
 
+/* That time as text. */
+void iron__write_time(iron_json_writer *j, const char *name, uint64_t milliseconds);
+void iron__write_number_or_null(iron_json_writer *j, const char *name, bool has_it, uint64_t value);
+/* A finding in a run, as an object. */
+void iron__write_finding(iron_json_writer *j, const iron_ledger_finding *finding);
 /* The members xor and sum, as text: many JSON readers use doubles for numbers. */
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum);
 /* All members of an engine, inside an object that the caller opens and closes. */

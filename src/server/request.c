@@ -574,7 +574,7 @@ static void check_request(iron__request *req, const char *method, const char *ve
     if (!error.kind)
         error = check_route(req, &header, method);
     if (error.kind || !req->route) /* without a route there is always an error */
-        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
+        iron__response_error(req, &error);
 }
 
 /* Collected bodies

@@ -208,6 +208,10 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
     finish_json(req, problem->status, PROBLEM_JSON, problem);
 }
 
+void iron__response_error(iron__request *req, const iron__http_error *error) {
+    iron__response_problem(req, error->kind, error->help, "%s", error->detail);
+}
+
 /* Sending */
 
 #define FIELDS_MAX (IRON_RESPONSE_HEADERS_MAX + 5)
@@ -285,7 +289,7 @@ char *iron__raw_problem(iron_server *server, const iron__http_error *error, uint
     iron__request req = {.server = server, .id = id};
     char *text;
 
-    iron__response_problem(&req, error->kind, error->help, "%s", error->detail);
+    iron__response_error(&req, error);
     count_response(server, req.response.status, req.response.problem);
     text = write_raw(&req, bytes);
     *head = text ? *bytes - req.response.count : 0;

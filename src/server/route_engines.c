@@ -200,8 +200,7 @@ static void list_engines(iron__request *req) {
     }
     views = iron__route_views(req, &count);
     if (!views) {
-        iron__route_failure(req,
-                            &(iron_error){IRON_E_NOMEM, 0, "out of memory for a list of engines"});
+        iron__route_no_memory(req, "a list of engines");
         return;
     }
     j = iron__response_json(req);
@@ -224,12 +223,11 @@ static void list_engines(iron__request *req) {
 }
 
 static void refuse_plan(iron__request *req, const char *kind, const iron_error *err) {
-    const char *help = "See the schema Plan in GET /openapi.json.";
-
-    if (strcmp(kind, "bad-name") == 0)
-        help = "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with a letter or a "
-               "digit.";
-    iron__response_problem(req, kind, help, "%s", err->text);
+    iron__response_problem(req, kind,
+                           strcmp(kind, "bad-name") == 0
+                               ? IRON_NAME_HELP
+                               : "See the schema Plan in GET /openapi.json.",
+                           "%s", err->text);
 }
 
 static void refuse_engine(iron__request *req, const iron__store_plan *plan, const iron_error *err) {
@@ -271,7 +269,7 @@ static void create_engine(iron__request *req) {
     }
     error = iron__access_engine(req, plan.name);
     if (error.kind) {
-        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
+        iron__response_error(req, &error);
         return;
     }
     if (iron__store_create(req->server->store, &plan, &kept, &err) != IRON_OK) {

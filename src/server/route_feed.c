@@ -250,7 +250,7 @@ static void feed_begin(iron__request *req) {
     iron__feed_outcome outcome;
 
     if (!f) {
-        iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory for a feed"});
+        iron__route_no_memory(req, "a feed");
         return;
     }
     if (!read_request(req, f) || !(f->kept = iron__route_engine(req, req->variable)) ||

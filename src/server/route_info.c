@@ -122,13 +122,6 @@ static void write_devices(const iron__request *req, iron_json_writer *j) {
     iron_json_close(j, ']');
 }
 
-static void write_number_or_null(iron_json_writer *j, const char *name, uint64_t number) {
-    if (number)
-        iron_json_number(j, name, number);
-    else
-        iron_json_null(j, name);
-}
-
 static void write_limits(iron_json_writer *j, const iron_server_options *o) {
     iron_json_open(j, "limits", '{');
     iron_json_number(j, "max_body", o->max_body);
@@ -143,8 +136,8 @@ static void write_limits(iron_json_writer *j, const iron_server_options *o) {
     iron_json_number(j, "request_seconds", o->request_seconds);
     iron_json_number(j, "grace_seconds", o->grace_seconds);
     iron_json_number(j, "drain_seconds", o->drain_seconds);
-    write_number_or_null(j, "keep_batches", o->keep_batches);
-    write_number_or_null(j, "keep_keys", o->keep_keys);
+    iron__write_number_or_null(j, "keep_batches", o->keep_batches > 0, o->keep_batches);
+    iron__write_number_or_null(j, "keep_keys", o->keep_keys > 0, o->keep_keys);
     iron_json_number(j, "min_body_rate", o->min_body_rate);
     iron_json_close(j, '}');
 }
@@ -153,20 +146,17 @@ static void get_info(iron__request *req) {
     iron_server *server = req->server;
     const iron_server_options *o = &server->options;
     iron_json_writer *j = iron__response_json(req);
-    char started[IRON_TIME_TEXT];
     struct statvfs disk;
+    bool has_disk = statvfs(o->data, &disk) == 0;
 
-    iron__time_text(server->started_ms, started);
     iron_json_text(j, "name", "iron");
     iron_json_text(j, "version", iron_version());
-    iron_json_text(j, "started", started);
+    iron__write_time(j, "started", server->started_ms);
     iron_json_number(j, "uptime_seconds",
                      (iron__clock_ns() - server->started_ns) / UINT64_C(1000000000));
     iron_json_number(j, "data_format", IRON_STORE_FORMAT);
-    if (statvfs(o->data, &disk) == 0)
-        iron_json_number(j, "data_free_bytes", (uint64_t)disk.f_bavail * disk.f_frsize);
-    else
-        iron_json_null(j, "data_free_bytes");
+    iron__write_number_or_null(j, "data_free_bytes", has_disk,
+                               has_disk ? (uint64_t)disk.f_bavail * disk.f_frsize : 0);
     iron_json_bool(j, "is_writable",
                    iron__store_failure(server->store, NULL) == IRON_OK &&
                        iron__store_full(server->store, NULL) == IRON_OK);

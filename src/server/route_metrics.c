@@ -371,7 +371,7 @@ static void get_metrics(iron__request *req) {
         return;
     }
     free(text);
-    iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory for the figures"});
+    iron__route_no_memory(req, "the figures");
 }
 
 const iron__route iron__route_metrics = {

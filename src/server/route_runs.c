@@ -85,7 +85,7 @@ static iron__run_record *read_frames(iron__request *req, size_t *count) {
 
     *count = 1;
     if (!records) {
-        iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory for the records"});
+        iron__route_no_memory(req, "the records");
         return NULL;
     }
     for (size_t at = LEDGER_HEADER_BYTES, bytes; at < req->body_bytes; at += bytes) {
@@ -136,9 +136,7 @@ static void post_steps(iron__request *req) {
     size_t count;
 
     if (!iron__engine_name_is_valid(req->variable)) {
-        iron__response_problem(req, "bad-name",
-                               "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins "
-                               "with a letter or a digit.",
+        iron__response_problem(req, "bad-name", IRON_NAME_HELP,
                                "'%.80s' is not a valid name of a run", req->variable);
         return;
     }
@@ -174,23 +172,12 @@ static void post_steps(iron__request *req) {
 /* Showing runs */
 
 static void write_run(iron_json_writer *j, const iron__run_view *v) {
-    char created[IRON_TIME_TEXT], changed[IRON_TIME_TEXT];
-
-    iron__time_text(v->created_ms, created);
-    iron__time_text(v->changed_ms, changed);
     iron_json_text(j, "name", v->name);
-    iron_json_text(j, "created", created);
-    iron_json_text(j, "changed", changed);
+    iron__write_time(j, "created", v->created_ms);
+    iron__write_time(j, "changed", v->changed_ms);
     iron_json_number(j, "ranks", v->ranks);
     iron_json_number(j, "records", v->records);
     iron_json_number(j, "bytes", v->bytes);
-}
-
-static void number_or_null(iron_json_writer *j, const char *name, bool has_it, uint64_t value) {
-    if (has_it)
-        iron_json_number(j, name, value);
-    else
-        iron_json_null(j, name);
 }
 
 static void write_listed(iron_json_writer *j, const iron__run_view *v,
@@ -201,8 +188,9 @@ static void write_listed(iron_json_writer *j, const iron__run_view *v,
         k++;
     iron_json_open(j, NULL, '{');
     write_run(j, v);
-    number_or_null(j, "steps", k < count, k < count ? checks[k].summary.steps : 0);
-    number_or_null(j, "findings_total", k < count, k < count ? checks[k].found.total : 0);
+    iron__write_number_or_null(j, "steps", k < count, k < count ? checks[k].summary.steps : 0);
+    iron__write_number_or_null(j, "findings_total", k < count,
+                               k < count ? checks[k].found.total : 0);
     iron_json_close(j, '}');
 }
 
@@ -230,9 +218,8 @@ static void list_runs(iron__request *req) {
 }
 
 static void write_rank(iron_json_writer *j, const iron__run_rank *r) {
-    char changed[IRON_TIME_TEXT], last[33];
+    char last[33];
 
-    iron__time_text(r->last_time / 1000000, changed);
     snprintf(last, sizeof last, "%016" PRIx64 "%016" PRIx64, r->last_hi, r->last_lo);
     iron_json_open(j, NULL, '{');
     iron_json_number(j, "rank", r->rank);
@@ -240,8 +227,8 @@ static void write_rank(iron_json_writer *j, const iron__run_rank *r) {
     iron_json_number(j, "records", r->records);
     iron_json_number(j, "steps", r->steps);
     iron_json_number(j, "bytes", r->bytes);
-    number_or_null(j, "last_step", r->steps > 0, r->last_step);
-    iron_json_text(j, "last_time", changed);
+    iron__write_number_or_null(j, "last_step", r->steps > 0, r->last_step);
+    iron__write_time(j, "last_time", r->last_time / 1000000);
     iron_json_text(j, "last", last);
     iron_json_bool(j, "is_closed", r->last_kind == LEDGER_END);
     iron_json_close(j, '}');
@@ -391,7 +378,6 @@ static void delete_run(iron__request *req) {
 
 static void write_check(iron_json_writer *j, const iron__run_check *c, uint64_t records) {
     const iron_ledgers_summary *s = &c->summary;
-    char text[IRON_LEDGER_SENTENCE];
 
     iron_json_bool(j, "is_current", c->records == records);
     iron_json_number(j, "steps", s->steps);
@@ -399,26 +385,14 @@ static void write_check(iron_json_writer *j, const iron__run_check *c, uint64_t 
     iron_json_number(j, "world", s->world);
     iron_json_number(j, "samples", s->samples);
     iron_json_number(j, "tokens", s->tokens);
-    number_or_null(j, "first_step", s->steps > 0, s->first_step);
-    number_or_null(j, "last_step", s->steps > 0, s->last_step);
+    iron__write_number_or_null(j, "first_step", s->steps > 0, s->first_step);
+    iron__write_number_or_null(j, "last_step", s->steps > 0, s->last_step);
     iron_json_number(j, "records", s->records);
     iron_json_number(j, "superseded", s->superseded);
     iron_json_number(j, "missing_ranks", s->missing_ranks);
     iron_json_open(j, "findings", '[');
-    for (size_t k = 0; k < c->found.count; k++) {
-        const iron_ledger_finding *f = &c->found.list[k];
-
-        iron_ledger_finding_text(f, 1, f->count, text);
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "kind", iron_ledger_kind_name(f->kind));
-        iron_json_number(j, "step", f->step);
-        iron_json_number(j, "rank", f->rank);
-        iron_json_number(j, "first_step", f->first_step);
-        iron_json_number(j, "first_rank", f->first_rank);
-        iron_json_number(j, "count", f->count);
-        iron_json_text(j, "sentence", text);
-        iron_json_close(j, '}');
-    }
+    for (size_t k = 0; k < c->found.count; k++)
+        iron__write_finding(j, &c->found.list[k]);
     iron_json_close(j, ']');
     iron_json_number(j, "findings_total", c->found.total);
     iron_json_open(j, "totals", '{');
@@ -480,7 +454,7 @@ static void get_run_diff(iron__request *req) {
     } else {
         j = iron__response_json(req);
         iron_json_text(j, "kind", iron_ledger_change_name(d.change));
-        number_or_null(j, "first_step", d.change != IRON_LEDGER_EQUAL, d.first_step);
+        iron__write_number_or_null(j, "first_step", d.change != IRON_LEDGER_EQUAL, d.first_step);
         iron_json_text(j, "sentence", d.sentence);
         iron_json_number(j, "steps_equal", d.steps);
         iron_json_number(j, "steps_a", d.steps_a);

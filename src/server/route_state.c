@@ -194,8 +194,7 @@ static void respond_dump(iron__request *req, dump *d, const char *type) {
     if (d)
         iron__response_stream(req, 200, type, read_dump, done_dump, d);
     else
-        iron__route_failure(req,
-                            &(iron_error){IRON_E_NOMEM, 0, "out of memory for a copy of nodes"});
+        iron__route_no_memory(req, "a copy of nodes");
 }
 
 /* The array with this name; ARRAYS if there is none. */

@@ -26,16 +26,12 @@ iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
     iron__store_engine *kept;
 
     if (error.kind) {
-        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
+        iron__response_error(req, &error);
         return NULL;
     }
-
     if (!iron__engine_name_is_valid(name)) {
-        iron__response_problem(
-            req, "bad-name",
-            "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with "
-            "a letter or a digit.",
-            "'%.80s' is not a valid engine name", name);
+        iron__response_problem(req, "bad-name", IRON_NAME_HELP,
+                               "'%.80s' is not a valid engine name", name);
         return NULL;
     }
     kept = iron__store_find(req->server->store, name);
@@ -82,6 +78,13 @@ void iron__route_failure(iron__request *req, const iron_error *err) {
     default:
         iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
     }
+}
+
+void iron__route_no_memory(iron__request *req, const char *what) {
+    iron_error err;
+
+    iron__no_memory(&err, what);
+    iron__route_failure(req, &err);
 }
 
 /* At most 20 digits. */
@@ -180,6 +183,36 @@ unsigned iron__accept_weight(const char *accept, const char *type) {
     return weight;
 }
 
+void iron__write_time(iron_json_writer *j, const char *name, uint64_t milliseconds) {
+    char text[IRON_TIME_TEXT];
+
+    iron__time_text(milliseconds, text);
+    iron_json_text(j, name, text);
+}
+
+void iron__write_number_or_null(iron_json_writer *j, const char *name, bool has_it,
+                                uint64_t value) {
+    if (has_it)
+        iron_json_number(j, name, value);
+    else
+        iron_json_null(j, name);
+}
+
+void iron__write_finding(iron_json_writer *j, const iron_ledger_finding *finding) {
+    char text[IRON_LEDGER_SENTENCE];
+
+    iron_ledger_finding_text(finding, 1, finding->count, text);
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "kind", iron_ledger_kind_name(finding->kind));
+    iron_json_number(j, "step", finding->step);
+    iron_json_number(j, "rank", finding->rank);
+    iron_json_number(j, "first_step", finding->first_step);
+    iron_json_number(j, "first_rank", finding->first_rank);
+    iron_json_number(j, "count", finding->count);
+    iron_json_text(j, "sentence", text);
+    iron_json_close(j, '}');
+}
+
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum) {
     char text[21];
 
@@ -188,7 +221,9 @@ void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum) {
     iron_json_text(j, "sum", text);
 }
 
-static void write_plan(iron_json_writer *j, const iron__store_plan *plan) {
+void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view) {
+    const iron__store_plan *plan = &view->plan;
+
     iron_json_text(j, "name", plan->name);
     iron_json_number(j, "nodes", plan->nodes);
     iron_json_number(j, "vocab", plan->vocab);
@@ -201,14 +236,6 @@ static void write_plan(iron_json_writer *j, const iron__store_plan *plan) {
     iron_json_text(j, "mode", plan->mode);
     iron_json_text(j, "backend", plan->backend);
     iron_json_number(j, "device", plan->device);
-}
-
-void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view) {
-    char created[IRON_TIME_TEXT], changed[IRON_TIME_TEXT];
-
-    iron__time_text(view->created_ms, created);
-    iron__time_text(view->changed_ms, changed);
-    write_plan(j, &view->plan);
     iron_json_text(j, "device_name", view->device);
     if (view->device_failure[0])
         iron_json_text(j, "device_failure", view->device_failure);
@@ -218,8 +245,8 @@ void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view
     iron_json_hex(j, "state", view->state, 16);
     iron_json_text(j, "seal", view->seal);
     iron_json_number(j, "feeds", view->feeds);
-    iron_json_text(j, "created", created);
-    iron_json_text(j, "changed", changed);
+    iron__write_time(j, "created", view->created_ms);
+    iron__write_time(j, "changed", view->changed_ms);
 }
 
 iron__store_engine_view *iron__route_views(const iron__request *req, size_t *count) {

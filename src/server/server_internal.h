@@ -25,8 +25,6 @@
 #include "core/files.h"
 #include "store/store.h"
 
-#include <iron/iron_ledger.h>
-
 #include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -509,5 +507,6 @@ void iron__response_send_raw(iron__request *req);
 char *iron__raw_problem(iron_server *server, const iron__http_error *error, uint64_t id,
                         size_t *head, size_t *bytes);
 void iron__response_free(iron__response *response);
+void iron__response_error(iron__request *req, const iron__http_error *error);
 
 #endif

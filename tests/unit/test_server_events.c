@@ -98,9 +98,14 @@ const char *iron__request_query(const iron__request *req, const char *name) {
     return NULL;
 }
 
-void iron__route_failure(iron__request *req, const iron_error *err) {
+void iron__route_no_memory(iron__request *req, const char *what) {
     (void)req;
-    (void)err;
+    (void)what;
+}
+
+void iron__write_finding(iron_json_writer *j, const iron_ledger_finding *finding) {
+    (void)j;
+    (void)finding;
 }
 
 void iron__response_stream(iron__request *req, unsigned status, const char *type,
