@@ -50,14 +50,6 @@ typedef struct limits {
 
 typedef enum limit_result { LIMIT_OK, LIMIT_ALL, LIMIT_ADDRESS } limit_result;
 
-static iron_status limits_init(limits *l, uint32_t all_max, uint32_t address_max, iron_error *err) {
-    *l = (limits){.all_max = all_max, .address_max = address_max};
-    l->entries = calloc(all_max, sizeof *l->entries);
-    IRON_FAIL_IF(!l->entries, err, IRON_E_NOMEM, "out of memory for a table of %u addresses",
-                 all_max);
-    return IRON_OK;
-}
-
 static uint64_t address_key(const struct sockaddr *address) {
     uint64_t key = IRON_LOCAL_KEY;
 
@@ -164,9 +156,10 @@ static void insert(pending *head, pending *p) {
     head->next = p;
 }
 
-static void unlink_pending(pending *p) {
+static pending *unlink_pending(pending *p) {
     p->prev->next = p->next;
     p->next->prev = p->prev;
+    return p;
 }
 
 /* A connection has ended. From any thread. */
@@ -210,10 +203,9 @@ static void release_lost(iron__acceptor *a, int fd) {
         if (p->fd != fd && fstat(p->fd, &now) == 0 && now.st_dev == p->device &&
             now.st_ino == p->inode)
             continue;
-        unlink_pending(p);
         limits_remove(&a->limits, p->key);
         atomic_fetch_sub(&a->server->connections, 1);
-        free(p);
+        free(unlink_pending(p));
     }
     pthread_mutex_unlock(&a->mutex);
 }
@@ -246,8 +238,7 @@ static void forget_handed_over(iron__acceptor *a, int fd) {
     pthread_mutex_lock(&a->mutex);
     for (pending *p = a->handed_over.next; p != &a->handed_over; p = p->next)
         if (p->fd == fd) {
-            unlink_pending(p);
-            free(p);
+            free(unlink_pending(p));
             break;
         }
     pthread_mutex_unlock(&a->mutex);
@@ -320,13 +311,6 @@ static void drain_some(iron__acceptor *a, pending *p) {
 
 /* Refusing */
 
-static bool is_head_request(iron__acceptor *a, const pending *p) {
-    static const char head[] = "HEAD ";
-    ssize_t got = recv(p->fd, a->peeked, sizeof head - 1, MSG_PEEK | MSG_DONTWAIT);
-
-    return got == sizeof head - 1 && memcmp(a->peeked, head, sizeof head - 1) == 0;
-}
-
 /* Takes the text. Sends without waiting: what does not fit into the socket's buffer is lost. */
 static void send_problem(int fd, char *text, size_t bytes) {
     if (text)
@@ -350,7 +334,8 @@ static void refuse(iron__acceptor *a, pending *p, const iron__http_error *error,
                                    .client = (const struct sockaddr *)&p->address,
                                    .ns = server->now_ns() - p->since_ns};
 
-    if (is_head_request(a, p))
+    if (recv(p->fd, a->peeked, 5, MSG_PEEK | MSG_DONTWAIT) == 5 &&
+        memcmp(a->peeked, "HEAD ", 5) == 0)
         bytes = head;
     record.bytes_out = bytes - head;
     if (header) {
@@ -508,33 +493,26 @@ static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_stor
         atomic_fetch_add(&a->server->refused_connections, 1);
     if (!refusal.kind || !is_tls) /* under TLS a refusal cannot be sent */
         p = calloc(1, sizeof *p);
-    if (!p) {
-        if (refusal.kind) {
-            const iron__log_member members[] = {
-                {.name = "client", .address = (const struct sockaddr *)address},
-                {.name = "message", .text = refusal.detail},
-                {0},
-            };
-            iron__log_event(a->server->log, IRON_LOG_WARNING, "refused", members, NULL);
-        } else {
-            release(a, key);
-        }
-        close(fd);
+    if (p) {
+        *p = (pending){
+            .fd = fd, .address = *address, .address_bytes = bytes, .key = key, .refusal = refusal};
+        (is_tls ? hand_over : add_pending)(a, p);
         return;
     }
-    p->fd = fd;
-    p->address = *address;
-    p->address_bytes = bytes;
-    p->key = key;
-    p->refusal = refusal;
-    if (is_tls)
-        hand_over(a, p);
+    if (refusal.kind)
+        iron__log_event(
+            a->server->log, IRON_LOG_WARNING, "refused",
+            (iron__log_member[]){{.name = "client", .address = (const struct sockaddr *)address},
+                                 {.name = "message", .text = refusal.detail},
+                                 {0}},
+            NULL);
     else
-        add_pending(a, p);
+        release(a, key);
+    close(fd);
 }
 
 static void accept_some(iron__acceptor *a, int listen_fd) {
-    for (int k = 0; k < ACCEPTED_PER_EVENT; k++) {
+    for (int k = 0; k < ACCEPTED_PER_EVENT && listen_fd >= 0; k++) {
         struct sockaddr_storage address;
         socklen_t bytes = sizeof address;
         int fd =
@@ -580,35 +558,29 @@ static bool is_waiting(iron__acceptor *a) {
     return is_waiting || a->list.next != &a->list;
 }
 
-static bool is_listener(const iron_server *server, const void *fd) {
-    for (size_t k = 0; k < server->listener_count; k++)
-        if (fd == &server->listeners[k].fd)
-            return true;
-    return false;
-}
-
 /* Waits for events, for at most a tick if anything can time out, and deals with them. */
 static void serve_events(iron__acceptor *a) {
     const int tick_ms = (int)a->server->tick_ms;
     struct epoll_event events[64];
     int ready = epoll_wait(a->epoll, events, 64, is_waiting(a) ? tick_ms : -1);
-    int listeners[64], count = 0;
+    bool has_more = false; /* a listening socket is ready, or the thread was woken */
+    uint64_t calls;
 
     for (int k = 0; k < ready; k++) {
         pending *p = events[k].data.ptr;
-        uint64_t calls;
 
-        if (events[k].data.ptr == &a->wake)
-            (void)!read(a->wake, &calls, sizeof calls);
-        else if (is_listener(a->server, p))
-            listeners[count++] = *(const int *)events[k].data.ptr;
+        if (!p)
+            has_more = true;
         else if (p->is_drained)
             drain_some(a, p);
         else
             (void)examine(a, p, events[k].events & EPOLLRDHUP);
     }
-    for (int k = 0; k < count; k++) /* last: no new connection reuses a pointer still ahead */
-        accept_some(a, listeners[k]);
+    if (has_more) { /* last: no new connection reuses a pointer still ahead */
+        (void)!read(a->wake, &calls, sizeof calls);
+        for (size_t k = 0; k < a->server->listener_count; k++)
+            accept_some(a, a->server->listeners[k].fd);
+    }
     if (iron__clock_ns() - a->checked_ns >= (uint64_t)tick_ms * NS_PER_MS) {
         a->checked_ns = iron__clock_ns();
         time_out_late(a);
@@ -624,36 +596,30 @@ static void *run_acceptor(void *context) {
     return NULL;
 }
 
-static bool watch_fd(iron__acceptor *a, int *fd) {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
-
-    return *fd >= 0 && epoll_ctl(a->epoll, EPOLL_CTL_ADD, *fd, &event) == 0;
-}
-
 iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     const iron_server_options *o = &server->options;
     iron__acceptor *a = calloc(1, sizeof *a);
-    iron_status status;
+    struct epoll_event event = {.events = EPOLLIN}; /* data.ptr NULL: no pending connection */
     bool is_watched;
     int number;
 
     IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory for the acceptor");
-    status = limits_init(&a->limits, o->max_connections, o->max_per_address, err);
-    if (status != IRON_OK) {
-        free(a);
-        return status;
-    }
+    server->acceptor = a; /* from here on iron__connections_stop frees it */
     pthread_mutex_init(&a->mutex, NULL);
     a->server = server;
     a->list.next = a->list.prev = &a->list;
     a->handed_over.next = a->handed_over.prev = &a->handed_over;
     a->drained.next = a->drained.prev = &a->drained;
-    server->acceptor = a; /* from here on iron__connections_stop frees it */
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    is_watched = a->epoll >= 0 && watch_fd(a, &a->wake);
+    a->limits = (limits){.all_max = o->max_connections, .address_max = o->max_per_address};
+    a->limits.entries = calloc(o->max_connections, sizeof *a->limits.entries);
+    IRON_FAIL_IF(!a->limits.entries, err, IRON_E_NOMEM, "out of memory for a table of %u addresses",
+                 o->max_connections);
+    is_watched = epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->wake, &event) == 0;
     for (size_t k = 0; k < server->listener_count; k++)
-        is_watched = is_watched && watch_fd(a, &server->listeners[k].fd);
+        is_watched =
+            is_watched && epoll_ctl(a->epoll, EPOLL_CTL_ADD, server->listeners[k].fd, &event) == 0;
     if (!is_watched)
         return iron__fail(err, IRON_E_IO, errno, "cannot watch the listening sockets: %s",
                           strerror(errno));
@@ -673,44 +639,6 @@ void iron__listeners_close(iron_server *server) {
             close(l->fd);
         l->fd = -1;
     }
-}
-
-/* Accepts no more connections, and closes those whose header is incomplete. */
-static void acceptor_stop(iron__acceptor *a) {
-    const uint64_t one = 1;
-
-    if (!a)
-        return;
-    if (a->is_running) {
-        atomic_store(&a->is_stopping, true);
-        (void)!write(a->wake, &one, sizeof one);
-        pthread_join(a->thread, NULL);
-        a->is_running = false;
-    }
-    for (pending *p = a->list.next, *next; p != &a->list; p = next) {
-        next = p->next;
-        hang_up(a, p);
-    }
-    iron__listeners_close(a->server);
-}
-
-/* After the end of all connections; gives the last ones their time to be drained. */
-static void acceptor_destroy(iron__acceptor *a) {
-    if (!a)
-        return;
-    while (a->drained_count > 0)
-        serve_events(a);
-    for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
-        next = p->next;
-        free(p);
-    }
-    if (a->epoll >= 0)
-        close(a->epoll);
-    if (a->wake >= 0)
-        close(a->wake);
-    free(a->limits.entries);
-    pthread_mutex_destroy(&a->mutex);
-    free(a);
 }
 
 /* Timeouts
@@ -869,22 +797,6 @@ static const char *timeout_reason(const iron_server_options *o, iron__connection
     }
 }
 
-static void check_timeout(iron_server *server, iron__connection *c, uint64_t now) {
-    const char *reason;
-
-    pthread_mutex_lock(&c->mutex);
-    if (now > c->since_ns) { /* it may have changed since `now` was read */
-        reason = timeout_reason(&server->options, c, now);
-        if (reason)
-            disconnect(server, c, reason, now);
-        if (c->phase == IRON_PHASE_TIMED_OUT && now - c->since_ns > TIMED_OUT_NS) {
-            c->phase = IRON_PHASE_SHUT;
-            shutdown(c->fd, SHUT_RDWR);
-        }
-    }
-    pthread_mutex_unlock(&c->mutex);
-}
-
 static void *run_timeouts(void *context) {
     iron_server *server = context;
     iron__worker *w = &server->timeouts;
@@ -895,8 +807,20 @@ static void *run_timeouts(void *context) {
     while (!w->is_over) {
         uint64_t now = server->now_ns();
 
-        for (iron__connection *c = end->next; c != end; c = c->next)
-            check_timeout(server, c, now);
+        for (iron__connection *c = end->next; c != end; c = c->next) {
+            const char *reason = NULL;
+
+            pthread_mutex_lock(&c->mutex);
+            if (now > c->since_ns) /* it may have changed since `now` was read */
+                reason = timeout_reason(&server->options, c, now);
+            if (reason)
+                disconnect(server, c, reason, now);
+            if (c->phase == IRON_PHASE_TIMED_OUT && now > c->since_ns + TIMED_OUT_NS) {
+                c->phase = IRON_PHASE_SHUT;
+                shutdown(c->fd, SHUT_RDWR);
+            }
+            pthread_mutex_unlock(&c->mutex);
+        }
         until = iron__deadline_after(server->tick_ms * NS_PER_MS);
         if (end->next == end)
             pthread_cond_wait(&w->wake, &w->mutex);
@@ -1059,15 +983,38 @@ static void wait_for_requests(iron_server *server, uint64_t milliseconds) {
 }
 
 void iron__connections_stop(iron_server *server) {
-    if (server->acceptor)
+    iron__acceptor *a = server->acceptor;
+    const uint64_t one = 1;
+
+    if (a) {
         wait_for_requests(server, server->options.grace_seconds * UINT64_C(1000));
-    acceptor_stop(server->acceptor);
+        if (a->is_running) {
+            atomic_store(&a->is_stopping, true);
+            (void)!write(a->wake, &one, sizeof one);
+            pthread_join(a->thread, NULL);
+        }
+        while (a->list.next != &a->list)
+            hang_up(a, a->list.next);
+        iron__listeners_close(server);
+    }
     atomic_store(&server->is_cutting, true);
     wait_for_requests(server, CUTTING_MS);
     iron__daemon_stop(&server->daemon);
     for (iron__daemon *d = server->retired; d < server->retired + IRON_RETIRED_MAX; d++)
         iron__daemon_stop(d);
     iron__worker_stop(&server->timeouts);
-    acceptor_destroy(server->acceptor);
+    if (!a)
+        return;
+    while (a->drained_count > 0) /* the last connections get their time to be drained */
+        serve_events(a);
+    while (a->handed_over.next != &a->handed_over)
+        free(unlink_pending(a->handed_over.next));
+    if (a->epoll >= 0)
+        close(a->epoll);
+    if (a->wake >= 0)
+        close(a->wake);
+    free(a->limits.entries);
+    pthread_mutex_destroy(&a->mutex);
+    free(a);
     server->acceptor = NULL;
 }
