@@ -272,8 +272,8 @@ typedef struct http_client {
     char *text;                                    /* of the response: RESPONSE_BYTES_MAX */
     size_t bytes;
     request_body *body; /* that is being sent; or NULL, and then these: */
-    const unsigned char *bytes_at;
-    size_t bytes_left;
+    const unsigned char *piece;
+    size_t piece_bytes, piece_sent;
 } http_client;
 
 static bool receive(void *context, const iron__http_response *got, const void *data, size_t bytes) {
@@ -289,13 +289,12 @@ static bool receive(void *context, const iron__http_response *got, const void *d
 
 static size_t send_body(void *context, char *to, size_t room) {
     http_client *h = context;
-    size_t count = h->bytes_left < room ? h->bytes_left : room;
+    size_t count = iron__min_size(room, h->piece_bytes - h->piece_sent);
 
     if (h->body)
         return body_take(h->body, to, room);
-    memcpy(to, h->bytes_at, count);
-    h->bytes_at += count;
-    h->bytes_left -= count;
+    memcpy(to, h->piece + h->piece_sent, count);
+    h->piece_sent += count;
     return count;
 }
 
@@ -325,19 +324,20 @@ static iron_status http_open(http_client *h, const engine_url *url, const char *
     return IRON_OK;
 }
 
-static void run_request(http_client *h, iron__http_request *request, response *r) {
+static void run_request(http_client *h, const iron__http_request *wanted, response *r) {
+    iron__http_request request = *wanted;
     iron__http_response got;
 
-    request->lines[request->line_count++] = "Accept: application/json, application/problem+json";
+    request.lines[request.line_count++] = "Accept: application/json, application/problem+json";
     if (h->authorization[0])
-        request->lines[request->line_count++] = h->authorization;
-    request->ca_file = h->ca_file;
-    request->is_direct = h->url->is_loopback;
-    request->wants_errors = true;
-    request->body = receive;
-    request->context = h;
-    h->bytes = 0;
-    iron__http_run(h->connection, request, &got);
+        request.lines[request.line_count++] = h->authorization;
+    request.ca_file = h->ca_file;
+    request.is_direct = h->url->is_loopback;
+    request.wants_errors = true;
+    request.body = receive;
+    request.context = h;
+    h->bytes = h->piece_sent = 0;
+    iron__http_run(h->connection, &request, &got);
     if (got.curl_code == IRON_CURLE_OK) {
         read_response(r, got.status, h->text, h->bytes);
         r->has_retry_after = got.retry_after_s != IRON_COUNT_UNKNOWN && got.retry_after_s > 0;
@@ -354,52 +354,22 @@ static void run_request(http_client *h, iron__http_request *request, response *r
         snprintf(r->reason, sizeof r->reason, "%.190s", got.curl_text);
 }
 
-/* Reads the state of the engine. */
-static void http_ask(http_client *http, response *r) {
-    run_request(http, &(iron__http_request){.url = http->url->engine, .seconds = ASK_SECONDS}, r);
+static iron__http_request request_get(const char *url) {
+    return (iron__http_request){.url = url, .seconds = ASK_SECONDS};
 }
 
-/* Sends the body from its beginning. If the body fails there is no response: see its status. */
-static void http_send(http_client *http, iron_dtype dtype, uint64_t at, request_body *body,
-                      response *r) {
-    char url[URL_BYTES + 64];
-    iron__http_request request = {.url = url,
-                                  .silence_max = SILENT_SECONDS,
-                                  .send = send_body,
-                                  .send_bytes = body->tokens * body->width,
-                                  .lines = {"Expect:", "Content-Type: application/octet-stream"},
-                                  .line_count = 2};
-
-    snprintf(url, sizeof url, "%s/feed?dtype=%s&at=%" PRIu64, http->url->engine,
-             iron_dtype_name(dtype), at);
-    body->taken = 0;
-    http->body = body;
-    run_request(http, &request, r);
+static iron__http_request request_post(const char *url, uint64_t bytes) {
+    return (iron__http_request){.url = url,
+                                .silence_max = SILENT_SECONDS,
+                                .send = send_body,
+                                .send_bytes = bytes,
+                                .lines = {"Expect:", "Content-Type: application/octet-stream"},
+                                .line_count = 2};
 }
 
 /* The seal of a prefix tells whether an engine holds the beginning of this file, without any of its
  * tokens. A scan takes whole quads with all threads; the rest, at most three tokens, is what a seal
  * carries over anyway. */
-
-static iron_status scan_quads(iron_source *source, uint64_t tokens, const push_progress *progress,
-                              iron__seal *seal, iron_error *err) {
-    iron_digest_result r = {.struct_size = sizeof r};
-    iron_manifest *manifest = NULL;
-    iron_scan_options options;
-    iron_status status;
-
-    iron_scan_options_init(&options);
-    options.backend = "cpu";
-    options.count = tokens;
-    options.progress = progress->call;
-    options.context = progress->context;
-    status = iron_scan(source, &options, &manifest, err);
-    if (status == IRON_OK)
-        status = iron_manifest_digest(manifest, &r, err);
-    iron_manifest_destroy(manifest);
-    seal->words = (iron__seal_words){r.words[0], r.words[1], r.words[2], r.words[3]};
-    return status;
-}
 
 /* The seal of the first `tokens` tokens of the source. */
 static iron_status seal_prefix(iron_source *source, iron__parallel_source *at, uint64_t tokens,
@@ -410,8 +380,22 @@ static iron_status seal_prefix(iron_source *source, iron__parallel_source *at, u
     size_t rest = (size_t)(tokens % 4);
     iron__tokens_view view = {iron_source_dtype(source), stored, rest};
     iron__seal seal = {0};
+    iron_digest_result r = {.struct_size = sizeof r};
+    iron_manifest *manifest = NULL;
+    iron_scan_options options;
+    iron_status status;
 
-    IRON_TRY(scan_quads(source, tokens - rest, progress, &seal, err));
+    iron_scan_options_init(&options);
+    options.backend = "cpu";
+    options.count = tokens - rest;
+    options.progress = progress->call;
+    options.context = progress->context;
+    status = iron_scan(source, &options, &manifest, err);
+    if (status == IRON_OK)
+        status = iron_manifest_digest(manifest, &r, err);
+    iron_manifest_destroy(manifest);
+    IRON_TRY(status);
+    seal.words = (iron__seal_words){r.words[0], r.words[1], r.words[2], r.words[3]};
     if (rest > 0) {
         IRON_TRY(iron__parallel_source_read(at, tokens - rest, stored, rest, NULL, err));
         IRON_TRY(iron__view_check(&view, tokens - rest, err));
@@ -577,6 +561,28 @@ static iron_status pause_before(const push *p, uint32_t attempt, const response 
     return IRON_OK;
 }
 
+/* Sends a request until it is answered: with an engine where there is a source, else with 200, or
+ * with 404 if it is a question. A server that cannot be reached at the beginning is a wrong address
+ * more often than a restart, so for a question that is an error at once; a busy one is waited
+ * for. */
+static iron_status run_until_answered(push *p, const iron__http_request *request, uint64_t token,
+                                      response *r, iron_error *err) {
+    for (uint32_t attempt = 1;; attempt++) {
+        run_request(&p->http, request, r);
+        if (p->source ? r->has_engine && r->engine.batch > 0
+                      : r->status == 200 || (r->status == 404 && !request->send))
+            return IRON_OK;
+        IRON_FAIL_IF(r->is_lost && !request->send, err, IRON_E_IO,
+                     "%.100s: %s; is iron serve running there?", p->url.engine, r->reason);
+        if (!is_temporary(r))
+            return refuse(p, r, err);
+        if (attempt > p->retries)
+            return give_up(p, r, err);
+        IRON_TRY(pause_before(p, attempt, r, token, err));
+        p->retried += request->send != NULL;
+    }
+}
+
 /* The engine must hold the first tokens of the file and nothing else. */
 static iron_status check_prefix(const push *p, iron_error *err) {
     uint64_t held = p->engine.tokens;
@@ -596,6 +602,7 @@ static iron_status check_prefix(const push *p, iron_error *err) {
     return IRON_OK;
 }
 
+/* Sends a piece from its beginning. If reading it fails there is no response. */
 static iron_status send_piece(push *p, const file_piece *piece, response *r, iron_error *err) {
     iron_dtype dtype = iron_source_dtype(p->source);
     request_body body = {.at = p->at,
@@ -603,8 +610,13 @@ static iron_status send_piece(push *p, const file_piece *piece, response *r, iro
                          .first = piece->first,
                          .tokens = piece->tokens,
                          .progress = &p->progress};
+    char url[URL_BYTES + 64];
+    iron__http_request request = request_post(url, body.tokens * body.width);
 
-    http_send(&p->http, dtype, piece->at, &body, r);
+    snprintf(url, sizeof url, "%s/feed?dtype=%s&at=%" PRIu64, p->url.engine, iron_dtype_name(dtype),
+             piece->at);
+    p->http.body = &body;
+    run_request(&p->http, &request, r);
     if (body.status != IRON_OK && err)
         *err = body.error;
     return body.status;
@@ -612,6 +624,7 @@ static iron_status send_piece(push *p, const file_piece *piece, response *r, iro
 
 static iron_status push_piece(push *p, iron_error *err) {
     file_piece piece = piece_at(&p->plan, p->engine.tokens);
+    iron__http_request question = request_get(p->url.engine);
     response r = {0};
     next_step step = STEP_SEND;
     uint32_t attempt = 0;
@@ -630,7 +643,7 @@ static iron_status push_piece(push *p, iron_error *err) {
                 return give_up(p, &r, err);
             attempt++;
             IRON_TRY(pause_before(p, attempt, &r, piece.first, err));
-            http_ask(&p->http, &r);
+            run_request(&p->http, &question, &r);
             step = after_ask(&r, &piece);
         }
     }
@@ -656,24 +669,12 @@ static iron_status push_piece(push *p, iron_error *err) {
 }
 
 static iron_status run(push *p, iron_error *err) {
+    iron__http_request question = request_get(p->url.engine);
     response r;
     uint64_t position;
     char sentence[80];
 
-    /* a server that cannot be reached at the beginning is a wrong address more often than a
-     * restart, so that is an error at once; a busy one is waited for */
-    for (uint32_t attempt = 1;; attempt++) {
-        http_ask(&p->http, &r);
-        if (r.has_engine && r.engine.batch > 0)
-            break;
-        IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
-                     p->url.engine, r.reason);
-        if (!is_temporary(&r))
-            return refuse(p, &r, err);
-        if (attempt > p->retries)
-            return give_up(p, &r, err);
-        IRON_TRY(pause_before(p, attempt, &r, p->progress.begin, err));
-    }
+    IRON_TRY(run_until_answered(p, &question, p->progress.begin, &r, err));
     p->engine = r.engine;
     /* where the file's first token belongs, and where to resume */
     position = p->engine.tokens;
@@ -822,26 +823,14 @@ static iron_status find_resume(ledger_push *l, const iron__json *root, iron_erro
 /* Asks what the run has of this rank. */
 static iron_status ask_run(ledger_push *l, iron_error *err) {
     char url[URL_BYTES + 32];
-    iron__http_request request = {.url = url, .seconds = ASK_SECONDS};
+    iron__http_request request = request_get(url);
     const iron__json *root = NULL;
     iron_status status = IRON_OK;
     push *p = &l->base;
     response r;
 
     snprintf(url, sizeof url, "%s?rank=%" PRIu32, p->url.engine, l->result->rank);
-    for (uint32_t attempt = 1;; attempt++) {
-        run_request(&p->http, &request, &r);
-        if (r.status == 200 || r.status == 404)
-            break;
-        IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
-                     p->url.engine, r.reason);
-        if (!is_temporary(&r))
-            return refuse(p, &r, err);
-        if (attempt > p->retries)
-            return give_up(p, &r, err);
-        IRON_TRY(pause_before(p, attempt, &r, 0, err));
-        request.line_count = 0;
-    }
+    IRON_TRY(run_until_answered(p, &request, 0, &r, err));
     if (r.status == 200 && iron__json_parse(p->http.text, p->http.bytes, iron__allocator_default(),
                                             &root, NULL) == IRON_OK) {
         status = find_resume(l, root, err);
@@ -855,30 +844,13 @@ static iron_status post_piece(ledger_push *l, iron_error *err) {
     const iron__json *root = NULL;
     uint64_t added = 0;
     char url[URL_BYTES + 32];
+    iron__http_request request = request_post(url, l->bytes);
     response r;
 
     snprintf(url, sizeof url, "%s/steps", p->url.engine);
-    for (uint32_t attempt = 1;; attempt++) {
-        iron__http_request request = {
-            .url = url,
-            .silence_max = SILENT_SECONDS,
-            .send = send_body,
-            .send_bytes = l->bytes,
-            .lines = {"Expect:", "Content-Type: application/octet-stream"},
-            .line_count = 2};
-
-        p->http.bytes_at = l->piece;
-        p->http.bytes_left = l->bytes;
-        run_request(&p->http, &request, &r);
-        if (r.status == 200)
-            break;
-        if (!is_temporary(&r))
-            return refuse(p, &r, err);
-        if (attempt > p->retries)
-            return give_up(p, &r, err);
-        IRON_TRY(pause_before(p, attempt, &r, l->at, err));
-        p->retried++;
-    }
+    p->http.piece = l->piece;
+    p->http.piece_bytes = l->bytes;
+    IRON_TRY(run_until_answered(p, &request, l->at, &r, err));
     if (iron__json_parse(p->http.text, p->http.bytes, iron__allocator_default(), &root, NULL) ==
         IRON_OK)
         iron__json_get_whole(iron__json_member(root, "added"), JSON_WHOLE_MAX, &added);

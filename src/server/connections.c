@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h> /* the kernel's: it has the counters of bytes */
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>

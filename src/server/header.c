@@ -34,7 +34,7 @@ static iron__http_error malformed(const char *help, const char *detail) {
     return iron__http_error_make("malformed-request", help, "%s", detail);
 }
 
-static iron__http_error target_too_long(void) {
+iron__http_error iron__target_too_long(void) {
     return iron__http_error_make("target-too-long", "ask for a shorter path and query",
                                  "the target has more than %zu bytes", IRON_TARGET_BYTES_MAX);
 }
@@ -62,6 +62,16 @@ bool iron__text_number(iron__text text, uint64_t *value) {
     if (text.bytes > 0)
         *value = number;
     return text.bytes > 0;
+}
+
+bool iron__text_is_one_of(iron__text text, const char *words, bool is_caseless) {
+    for (size_t bytes; *words; words += bytes + (words[bytes] == ' ')) {
+        bytes = strcspn(words, " ");
+        if (bytes == text.bytes &&
+            (is_caseless ? strncasecmp : strncmp)(words, text.at, bytes) == 0)
+            return true;
+    }
+    return false;
 }
 
 bool iron__text_is_type(iron__text type, const char *name) {
@@ -104,7 +114,7 @@ static iron__http_error find_end(const char *bytes, size_t count, size_t *end) {
     if (count < IRON_HEADER_BYTES_MAX)
         return iron__http_error_none();
     if (!memchr(bytes, '\n', IRON_TARGET_BYTES_MAX)) /* the request line alone is too long */
-        return target_too_long();
+        return iron__target_too_long();
     return iron__http_error_make("header-too-large", HELP_SHORT,
                                  "the header has more than %zu bytes", IRON_HEADER_BYTES_MAX);
 }
@@ -183,10 +193,8 @@ static bool is_field_value(iron__text text) {
 }
 
 static iron__http_error check_request_line(const iron__header *header) {
-    static const char *const methods[] = {"GET",     "HEAD",  "POST",  "PUT",    "DELETE",
-                                          "OPTIONS", "PATCH", "TRACE", "CONNECT"};
+    static const char methods[] = "GET HEAD POST PUT DELETE OPTIONS PATCH TRACE CONNECT";
     iron__text version = header->version, target = header->target;
-    size_t k = 0;
 
     if (!iron__text_is(version, "HTTP/1.1") && !iron__text_is(version, "HTTP/1.0")) {
         if (version.bytes == 8 && memcmp(version.at, "HTTP/", 5) == 0 && version.at[6] == '.')
@@ -194,16 +202,14 @@ static iron__http_error check_request_line(const iron__header *header) {
                                          "the request is %.8s", version.at);
         return malformed("send `METHOD target HTTP/1.1`", "the request line names no HTTP version");
     }
-    while (k < sizeof methods / sizeof methods[0] && !iron__text_is(header->method, methods[k]))
-        k++;
-    if (k == sizeof methods / sizeof methods[0])
+    if (!iron__text_is_one_of(header->method, methods, false))
         return malformed("methods are written in capitals: GET, POST, DELETE",
                          "the method is not one of HTTP's");
     if (target.bytes > IRON_TARGET_BYTES_MAX)
-        return target_too_long();
+        return iron__target_too_long();
     if (target.bytes == 0 || target.at[0] != '/')
         return malformed("send a path that begins with /", "the target is not a path");
-    for (k = 0; k < target.bytes; k++) {
+    for (size_t k = 0; k < target.bytes; k++) {
         unsigned char c = (unsigned char)target.at[k];
 
         if (c <= 0x20 || c >= 0x7F || c == '#')
@@ -211,16 +217,6 @@ static iron__http_error check_request_line(const iron__header *header) {
                              "the target contains a character that is not allowed there");
     }
     return iron__http_error_none();
-}
-
-/* Is the name one of the words, which are separated by blanks? */
-static bool is_one_of(iron__text name, const char *words) {
-    for (size_t bytes; *words; words += bytes + (words[bytes] == ' ')) {
-        bytes = strcspn(words, " ");
-        if (bytes == name.bytes && strncasecmp(words, name.at, bytes) == 0)
-            return true;
-    }
-    return false;
 }
 
 static bool occurs_before(const iron__header *header, uint32_t index) {
@@ -251,10 +247,10 @@ static iron__http_error check_fields(const iron__header *header) {
                              "a header field has an invalid name");
         if (!is_field_value(header->fields[k].value))
             return malformed("send visible text", "a header field contains a control character");
-        if (header->fields[k].is_followed_by_blank && is_one_of(name, exact))
+        if (header->fields[k].is_followed_by_blank && iron__text_is_one_of(name, exact, true))
             return iron__http_error_make("malformed-request", "send it without a trailing blank",
                                          "a blank follows the %.*s", (int)name.bytes, name.at);
-        if (is_one_of(name, once) && occurs_before(header, k))
+        if (iron__text_is_one_of(name, once, true) && occurs_before(header, k))
             return iron__http_error_make("malformed-request",
                                          "send each of these header fields once, with one value",
                                          "%.*s occurs twice", (int)name.bytes, name.at);
@@ -351,7 +347,8 @@ iron__http_error iron__header_digest(const iron__header *header, unsigned char d
     for (uint32_t k = 0; k < header->count; k++) {
         iron__text rest = header->fields[k].value, member;
         unsigned char found[32];
-        bool is_sha256, is_more = is_one_of(header->fields[k].name, "Content-Digest Repr-Digest");
+        bool is_sha256, is_more = iron__text_is_one_of(header->fields[k].name,
+                                                       "Content-Digest Repr-Digest", true);
 
         while (is_more) {
             is_more = cut(&rest, ',', &member);

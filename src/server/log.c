@@ -17,7 +17,6 @@
 #include "core/thread_pool.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -308,13 +307,9 @@ static void put_text(iron__log *log, const char *sentence) {
 
 /* Left out if it is unknown. */
 static void write_address(iron_json_writer *j, const char *name, const struct sockaddr *client) {
-    char text[INET6_ADDRSTRLEN] = "";
-    const void *address = NULL;
+    const void *address = client ? iron__address_bytes(client) : NULL;
+    char text[INET6_ADDRSTRLEN];
 
-    if (client && client->sa_family == AF_INET)
-        address = &((const struct sockaddr_in *)(const void *)client)->sin_addr;
-    else if (client && client->sa_family == AF_INET6)
-        address = &((const struct sockaddr_in6 *)(const void *)client)->sin6_addr;
     if (address && inet_ntop(client->sa_family, address, text, sizeof text))
         iron_json_text(j, name, text);
 }

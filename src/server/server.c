@@ -12,8 +12,8 @@
 #include "core/number.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/resource.h>
@@ -334,42 +334,36 @@ void iron__worker_stop(iron__worker *worker) {
 /* Listening sockets: "127.0.0.1:8080", "[::1]:0", "localhost:8080", "unix:/run/iron.sock", or one
  * that was passed */
 
-static bool is_loopback(const struct sockaddr_storage *address) {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-
-    if (address->ss_family == AF_INET)
-        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
-           (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
-}
-
 #define UNIX_PREFIX "unix:"
 
-static iron_status parse_path(iron__listener *l, const char *text, iron_error *err) {
-    struct sockaddr_un *at = (struct sockaddr_un *)&l->address;
-    const char *path = text + strlen(UNIX_PREFIX);
-
-    IRON_FAIL_IF(!*path || strlen(path) >= sizeof at->sun_path, err, IRON_E_ARG,
-                 "listen '%.120s': a path of 1 to %zu bytes follows " UNIX_PREFIX, text,
-                 sizeof at->sun_path - 1);
-    *l = (iron__listener){.address_bytes = sizeof *at, .is_loopback = true, .fd = -1};
-    at->sun_family = AF_UNIX;
-    snprintf(at->sun_path, sizeof at->sun_path, "%s", path);
-    return IRON_OK;
+/* The port, which is in the same place in both families. */
+static in_port_t *port_of(iron__listener *l) {
+    return &((struct sockaddr_in *)&l->address)->sin_port;
 }
+static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+              "port_of");
 
 /* Names are not looked up, except localhost, which is 127.0.0.1. */
 static iron_status parse_address(iron__listener *l, const char *text, iron_error *err) {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&l->address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&l->address;
+    struct sockaddr *any = (struct sockaddr *)&l->address;
+    struct sockaddr_un *un = (struct sockaddr_un *)&l->address;
     const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : "";
-    bool is_v6 = text[0] == '[', is_valid = false;
+    const char *path = text + strlen(UNIX_PREFIX);
+    bool is_v6 = text[0] == '[';
     size_t bytes = colon ? (size_t)(colon - text) : 0, count = strlen(digits);
     unsigned long port;
 
-    if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
-        return parse_path(l, text, err);
+    *l = (iron__listener){.fd = -1};
+    if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0) {
+        IRON_FAIL_IF(!*path || strlen(path) >= sizeof un->sun_path, err, IRON_E_ARG,
+                     "listen '%.120s': a path of 1 to %zu bytes follows " UNIX_PREFIX, text,
+                     sizeof un->sun_path - 1);
+        l->address_bytes = sizeof *un;
+        l->is_loopback = true;
+        un->sun_family = AF_UNIX;
+        memcpy(un->sun_path, path, strlen(path) + 1);
+        return IRON_OK;
+    }
     IRON_FAIL_IF(!colon || bytes == 0 || (is_v6 && (bytes < 2 || text[bytes - 1] != ']')), err,
                  IRON_E_ARG, "listen '%s': write ADDRESS:PORT or [ADDRESS]:PORT", text);
     IRON_FAIL_IF(count == 0 || count > 5 || strspn(digits, "0123456789") != count, err, IRON_E_ARG,
@@ -383,36 +377,28 @@ static iron_status parse_address(iron__listener *l, const char *text, iron_error
     l->host[bytes] = '\0';
     if (!is_v6 && strcmp(l->host, "localhost") == 0)
         snprintf(l->host, sizeof l->host, "127.0.0.1");
-    memset(&l->address, 0, sizeof l->address);
-    if (is_v6) {
-        is_valid = inet_pton(AF_INET6, l->host, &v6->sin6_addr) == 1;
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons((in_port_t)port);
-        l->address_bytes = sizeof *v6;
-    } else {
-        is_valid = inet_pton(AF_INET, l->host, &v4->sin_addr) == 1;
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons((in_port_t)port);
-        l->address_bytes = sizeof *v4;
-    }
-    IRON_FAIL_IF(!is_valid, err, IRON_E_ARG,
+    any->sa_family = is_v6 ? AF_INET6 : AF_INET;
+    l->address_bytes = is_v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    *port_of(l) = htons((in_port_t)port);
+    IRON_FAIL_IF(inet_pton(any->sa_family, l->host, (void *)(uintptr_t)iron__address_bytes(any)) !=
+                     1,
+                 err, IRON_E_ARG,
                  "listen '%s': invalid address; names are not looked up: write 0.0.0.0:PORT or "
                  "[::]:PORT for every address",
                  text);
-    l->is_loopback = is_loopback(&l->address);
+    l->is_loopback = iron__is_loopback(any->sa_family, iron__address_bytes(any));
     return IRON_OK;
 }
 
 /* Takes over the address of a socket that was passed, which must be a listening stream socket of
  * IPv4 or IPv6, and makes it non-blocking. The socket stays the caller's if it is refused. */
 static iron_status adopt_socket(iron__listener *l, int fd, iron_error *err) {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&l->address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&l->address;
+    struct sockaddr *any = (struct sockaddr *)&l->address;
     int type = 0, accepts = 0, flags, family;
     socklen_t type_bytes = sizeof type, accepts_bytes = sizeof accepts;
 
     l->address_bytes = sizeof l->address;
-    if (getsockname(fd, (struct sockaddr *)&l->address, &l->address_bytes) != 0)
+    if (getsockname(fd, any, &l->address_bytes) != 0)
         return iron__fail(err, IRON_E_ARG, errno,
                           "descriptor %d was passed (LISTEN_FDS), but is not a socket: %s", fd,
                           strerror(errno));
@@ -433,23 +419,20 @@ static iron_status adopt_socket(iron__listener *l, int fd, iron_error *err) {
         fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
         return iron__fail(err, IRON_E_IO, errno, "cannot use descriptor %d: %s", fd,
                           strerror(errno));
-    l->is_loopback = is_loopback(&l->address);
-    inet_ntop(family, family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr, l->host,
-              sizeof l->host);
+    l->is_loopback = iron__is_loopback(family, iron__address_bytes(any));
+    inet_ntop(family, iron__address_bytes(any), l->host, sizeof l->host);
     return IRON_OK;
 }
 
 static void write_url(iron__listener *l, bool is_tls) {
     bool is_v6 = l->address.ss_family == AF_INET6;
-    in_port_t port = is_v6 ? ((const struct sockaddr_in6 *)&l->address)->sin6_port
-                           : ((const struct sockaddr_in *)&l->address)->sin_port;
 
     if (l->address.ss_family == AF_UNIX)
         snprintf(l->url, sizeof l->url, UNIX_PREFIX "%s",
                  ((const struct sockaddr_un *)&l->address)->sun_path);
     else
         snprintf(l->url, sizeof l->url, "http%s://%s%s%s:%u", is_tls ? "s" : "", is_v6 ? "[" : "",
-                 l->host, is_v6 ? "]" : "", (unsigned)ntohs(port));
+                 l->host, is_v6 ? "]" : "", (unsigned)ntohs(*port_of(l)));
 }
 
 /* Removes the socket of a server that no longer listens there. */

@@ -28,6 +28,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -73,6 +74,8 @@ static inline bool iron__text_is_caseless(iron__text text, const char *word) {
 iron__text iron__text_trim(iron__text text);
 /* Decimal digits below 2^64; false, and `value` is unchanged, for anything else. */
 bool iron__text_number(iron__text text, uint64_t *value);
+/* Is it one of the words, which are separated by blanks? */
+bool iron__text_is_one_of(iron__text text, const char *words, bool is_caseless);
 /* Is it this media type, with or without parameters? */
 bool iron__text_is_type(iron__text type, const char *name);
 
@@ -130,8 +133,29 @@ iron__http_error iron__header_parse(const char *bytes, size_t count, iron__heade
  * here; *has_digest: there is one. Other algorithms are ignored. */
 iron__http_error iron__header_digest(const iron__header *header, unsigned char digest[32],
                                      bool *has_digest);
+iron__http_error iron__target_too_long(void);
 /* Checks what the lines say, and sets body_bytes. */
 iron__http_error iron__header_check(iron__header *header);
+
+/* Addresses */
+
+/* The in_addr or in6_addr in it; NULL for other families. */
+static inline const void *iron__address_bytes(const struct sockaddr *address) {
+    if (address->sa_family == AF_INET)
+        return &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    if (address->sa_family == AF_INET6)
+        return &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    return NULL;
+}
+
+/* Is the in_addr or in6_addr one that no other machine can reach? */
+static inline bool iron__is_loopback(int family, const void *address) {
+    const struct in6_addr *v6 = address;
+
+    if (family == AF_INET)
+        return ntohl(((const struct in_addr *)address)->s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
 
 /* The log (log.c): sentences ("iron: ...") or one JSON object per line.
  *
