@@ -128,12 +128,11 @@ typedef struct engine_state {
 } engine_state;
 
 typedef struct response {
-    unsigned status;   /* HTTP status; 0: no complete response */
-    bool is_lost;      /* with status 0: the connection failed; it may come back */
-    bool has_engine;   /* a 200 with the engine's state */
-    bool is_read_only; /* a 503 that stays until the server is restarted */
-    bool has_retry_after;
-    uint64_t retry_after_s;
+    unsigned status;        /* HTTP status; 0: no complete response */
+    bool is_lost;           /* with status 0: the connection failed; it may come back */
+    bool has_engine;        /* a 200 with the engine's state */
+    bool is_read_only;      /* a 503 that stays until the server is restarted */
+    uint64_t retry_after_s; /* 0: it does not say */
     engine_state engine;
     char reason[200]; /* without an engine: why, in one line */
 } response;
@@ -340,8 +339,7 @@ static void run_request(http_client *h, const iron__http_request *wanted, respon
     iron__http_run(h->connection, &request, &got);
     if (got.curl_code == IRON_CURLE_OK) {
         read_response(r, got.status, h->text, h->bytes);
-        r->has_retry_after = got.retry_after_s != IRON_COUNT_UNKNOWN && got.retry_after_s > 0;
-        r->retry_after_s = r->has_retry_after ? got.retry_after_s : 0;
+        r->retry_after_s = got.retry_after_s != IRON_COUNT_UNKNOWN ? got.retry_after_s : 0;
         return;
     }
     *r = (response){.is_lost = iron__http_is_transient(&got)};
@@ -468,7 +466,7 @@ static bool is_temporary(const response *r) {
     case 503:
         return !r->is_read_only;
     default:
-        return r->status >= 500 && r->has_retry_after;
+        return r->status >= 500 && r->retry_after_s > 0;
     }
 }
 
@@ -497,12 +495,11 @@ static next_step after_ask(const response *r, const file_piece *piece) {
  * clients that were disconnected together do not return together; at least what the server asked
  * for (up to five minutes). */
 static uint64_t pause_ms(uint32_t attempt, uint64_t random, uint64_t retry_after_s) {
-    uint64_t asked = 1000 * (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S);
+    uint64_t asked = 1000 * iron__min(retry_after_s, RETRY_AFTER_MAX_S);
     uint64_t pause = attempt > 8 ? PAUSE_MAX_MS : FIRST_PAUSE_MS << (attempt - 1);
 
-    pause = pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
-    pause -= random % (pause / 2);
-    return pause > asked ? pause : asked;
+    pause = iron__min(pause, PAUSE_MAX_MS);
+    return iron__max(pause - random % (pause / 2), asked);
 }
 
 /* The push. */
@@ -519,7 +516,6 @@ typedef struct push {
     push_plan plan;
     push_progress progress;
     engine_state engine; /* as last seen */
-    const char *what;    /* "engine" or "run" */
     uint32_t retries, retried;
     bool may_be_taken; /* the current piece may have been taken without a response */
 } push;
@@ -530,21 +526,21 @@ static void note(const push *p, const char *sentence) {
 }
 
 static iron_status refuse(const push *p, const response *r, iron_error *err) {
-    IRON_FAIL(err, r->status ? IRON_E_STATE : IRON_E_IO, "%s %s: %s%s", p->what, p->url.name,
-              r->reason, r->status == 413 && p->source ? "; --piece makes requests smaller" : "");
+    IRON_FAIL(err, r->status ? IRON_E_STATE : IRON_E_IO, "%s %s: %s%s",
+              p->source ? "engine" : "run", p->url.name, r->reason,
+              r->status == 413 && p->source ? "; --piece makes requests smaller" : "");
 }
 
 static iron_status give_up(const push *p, const response *r, iron_error *err) {
     IRON_FAIL(err, IRON_E_IO,
               "%s %s: %.140s; tried %u times: push again later, it resumes where it stopped",
-              p->what, p->url.name, r->reason, p->retries);
+              p->source ? "engine" : "run", p->url.name, r->reason, p->retries);
 }
 
 /* Waits before attempt 1, 2, ...; the caller may cancel meanwhile. */
 static iron_status pause_before(const push *p, uint32_t attempt, const response *why,
                                 uint64_t token, iron_error *err) {
-    uint64_t pause = pause_ms(attempt, iron__mix64(iron__clock_ns()),
-                              why->has_retry_after ? why->retry_after_s : 0);
+    uint64_t pause = pause_ms(attempt, iron__mix64(iron__clock_ns()), why->retry_after_s);
     char sentence[320];
 
     snprintf(sentence, sizeof sentence, "%s; trying again in %.1f s (%u of %u)", why->reason,
@@ -699,8 +695,7 @@ static iron_status run(push *p, iron_error *err) {
 
 iron_status iron_push(const iron_push_options *options, iron_source *source, iron_progress progress,
                       void *context, iron_push_result *result, iron_error *err) {
-    push p = {
-        .options = options, .source = source, .progress = {.call = progress}, .what = "engine"};
+    push p = {.options = options, .source = source, .progress = {.call = progress}};
     const engine_state *e = &p.engine;
     iron_status status;
 
@@ -911,7 +906,7 @@ static iron_status open_ledger(ledger_push *l, iron_error *err) {
 iron_status iron_push_ledger(const iron_push_options *options, const char *path,
                              iron_progress progress, void *context, iron_push_ledger_result *result,
                              iron_error *err) {
-    ledger_push l = {.base = {.options = options, .progress = {.call = progress}, .what = "run"},
+    ledger_push l = {.base = {.options = options, .progress = {.call = progress}},
                      .path = path,
                      .fd = -1,
                      .result = result};
