@@ -83,14 +83,11 @@ static iron_status read_name(reader *r, const member *m, const iron__json *value
 }
 
 static iron_status read_backend(reader *r, const member *m, const iron__json *value) {
-    static const char *const known[] = {"auto", "cpu", "cuda", "opencl"};
     const char *text = iron__json_get_text(value);
-    size_t k = 0;
 
-    while (text && k < sizeof known / sizeof known[0] && strcmp(known[k], text) != 0)
-        k++;
-    IRON_FAIL_IF(k == sizeof known / sizeof known[0], r->err, IRON_E_ARG,
-                 "backend is '%.40s'; it must be auto, cpu, cuda or opencl", text);
+    IRON_FAIL_IF(text && !iron__text_is_one_of(iron__text_of(text), "auto cpu cuda opencl", false),
+                 r->err, IRON_E_ARG, "backend is '%.40s'; it must be auto, cpu, cuda or opencl",
+                 text);
     return read_text(r, m, value);
 }
 
@@ -99,12 +96,9 @@ static iron_status read_positions(reader *r, const member *m, const iron__json *
 
     if (!text)
         return wrong_kind(r, m->name, "a string");
-    if (strcmp(text, "stream") == 0)
-        r->plan->positions = IRON_POSITIONS_STREAM;
-    else if (strcmp(text, "batch") == 0)
-        r->plan->positions = IRON_POSITIONS_BATCH;
-    else
-        IRON_FAIL(r->err, IRON_E_ARG, "positions is '%.40s'; it must be stream or batch", text);
+    IRON_FAIL_IF(strcmp(text, "stream") != 0 && strcmp(text, "batch") != 0, r->err, IRON_E_ARG,
+                 "positions is '%.40s'; it must be stream or batch", text);
+    r->plan->positions = text[0] == 's' ? IRON_POSITIONS_STREAM : IRON_POSITIONS_BATCH;
     return IRON_OK;
 }
 
@@ -230,27 +224,6 @@ static void refuse_plan(iron__request *req, const char *kind, const iron_error *
                            "%s", err->text);
 }
 
-static void refuse_engine(iron__request *req, const iron__store_plan *plan, const iron_error *err) {
-    switch (err->status) {
-    case IRON_E_STATE:
-        iron__response_problem(req, "engine-exists",
-                               "Choose another name, or delete the engine that has it.",
-                               "an engine named %s exists already", plan->name);
-        break;
-    case IRON_E_ARG:
-        refuse_plan(req, "bad-configuration", err);
-        break;
-    case IRON_E_NOMEM:
-        iron__response_problem(req, "too-many-engines",
-                               "Delete engines that are not needed, or ask for fewer nodes; "
-                               "GET /v1/info has the limits.",
-                               "%s", err->text);
-        break;
-    default:
-        iron__route_failure(req, err);
-    }
-}
-
 static void create_engine(iron__request *req) {
     iron_error err = {0};
     iron__store_engine *kept = NULL;
@@ -272,14 +245,30 @@ static void create_engine(iron__request *req) {
         iron__response_error(req, &error);
         return;
     }
-    if (iron__store_create(req->server->store, &plan, &kept, &err) != IRON_OK) {
-        refuse_engine(req, &plan, &err);
-        return;
+    switch (iron__store_create(req->server->store, &plan, &kept, &err)) {
+    case IRON_OK:
+        snprintf(location, sizeof location, "/v1/engines/%s", plan.name);
+        iron__response_header(req, "Location", location);
+        respond_engine(req, kept, 201);
+        iron__store_engine_release(kept);
+        break;
+    case IRON_E_STATE:
+        iron__response_problem(req, "engine-exists",
+                               "Choose another name, or delete the engine that has it.",
+                               "an engine named %s exists already", plan.name);
+        break;
+    case IRON_E_ARG:
+        refuse_plan(req, "bad-configuration", &err);
+        break;
+    case IRON_E_NOMEM:
+        iron__response_problem(req, "too-many-engines",
+                               "Delete engines that are not needed, or ask for fewer nodes; "
+                               "GET /v1/info has the limits.",
+                               "%s", err.text);
+        break;
+    default:
+        iron__route_failure(req, &err);
     }
-    snprintf(location, sizeof location, "/v1/engines/%s", plan.name);
-    iron__response_header(req, "Location", location);
-    respond_engine(req, kept, 201);
-    iron__store_engine_release(kept);
 }
 
 static void get_engine(iron__request *req) {
@@ -331,14 +320,20 @@ static void respond_page(iron__request *req, const iron__batch_row *rows, size_t
     iron__response_json_end(req, 200);
 }
 
-static void read_page(iron__request *req, iron__store_engine *kept, uint64_t since, size_t limit) {
-    iron__batch_row *rows = calloc(limit, sizeof *rows);
+static void get_batches(iron__request *req) {
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for a page of batches"};
-    iron__store_engine_view view;
-    size_t count = 0;
-    uint64_t first = 0;
+    uint64_t since = 0, limit = BATCHES_DEFAULT, first = 0;
     iron_status status = IRON_E_NOMEM;
+    iron__store_engine_view view;
+    iron__store_engine *kept;
+    iron__batch_row *rows;
+    size_t count = 0;
 
+    if (!iron__route_number(req, "since", 0, UINT64_MAX, &since) ||
+        !iron__route_number(req, "limit", 1, BATCHES_MAX, &limit) ||
+        !(kept = iron__route_engine(req, req->variable)))
+        return;
+    rows = calloc(limit, sizeof *rows);
     iron__store_engine_get_view(kept, &view, NULL);
     if (rows)
         status = iron__store_engine_batches(kept, since, rows, limit, &count, &first, &err);
@@ -350,18 +345,6 @@ static void read_page(iron__request *req, iron__store_engine *kept, uint64_t sin
     else
         iron__route_failure(req, &err);
     free(rows);
-}
-
-static void get_batches(iron__request *req) {
-    uint64_t since = 0, limit = BATCHES_DEFAULT;
-    iron__store_engine *kept;
-
-    if (!iron__route_number(req, "since", 0, UINT64_MAX, &since) ||
-        !iron__route_number(req, "limit", 1, BATCHES_MAX, &limit))
-        return;
-    kept = iron__route_engine(req, req->variable);
-    if (kept)
-        read_page(req, kept, since, (size_t)limit);
     iron__store_engine_release(kept);
 }
 

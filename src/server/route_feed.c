@@ -59,58 +59,27 @@ static void respond_position(iron__request *req, const iron__feed_request *reque
     iron__response_problem(req, "position-mismatch", help, "%s", detail);
 }
 
-/* The kind decides Retry-After. */
-static void respond_later(iron__request *req, const char *kind, const char *detail) {
-    iron__response_problem(req, kind, "Nothing was fed. Send it again a little later.", "%s",
-                           detail);
-}
-
-/* The request itself is wrong. */
-static void respond_refused(iron__request *req, iron__feed_outcome outcome,
-                            const iron__feed_request *request, const iron_error *err) {
-    const char *dtype = iron_dtype_name(request->dtype);
-    bool says_why = err->text[0] != '\0';
-
-    if (outcome == IRON_FEED_KEY_REUSED)
-        iron__response_problem(
-            req, "key-reused", "Nothing was fed. Use a new Idempotency-Key for each body.",
-            "the key %s was used with other content", request->key ? request->key : "");
-    else if (outcome == IRON_FEED_RAGGED)
-        iron__response_problem(req, "ragged-body",
-                               "Nothing was fed. Send whole tokens, and say how they are stored: "
-                               "?dtype= " DTYPES ".",
-                               says_why ? "%s" : "the body is not a whole number of %s tokens",
-                               says_why ? err->text : dtype);
-    else if (outcome == IRON_FEED_BAD_TOKEN)
-        iron__response_problem(req, "bad-token-value",
-                               "Nothing was fed. Tokens are 0 to 4294967295; check ?dtype=.",
-                               says_why ? "%s" : "a value of the body is not a token (%s)",
-                               says_why ? err->text : dtype);
-    else
-        iron__response_problem(req, "no-such-engine",
-                               "Nothing was fed. The engine no longer exists.",
-                               "%s was deleted while this body arrived", req->variable);
-}
-
 static void respond(iron__request *req, iron__feed_outcome outcome, const iron__feed_answer *fed,
                     const iron_error *err) {
     const feed_state *f = req->own;
+    const char *dtype = iron_dtype_name(f->request.dtype);
+    bool says_why = err->text[0] != '\0';
 
     switch (outcome) {
     case IRON_FEED_DONE:
-        respond_fed(req, fed, false);
-        break;
     case IRON_FEED_REPEATED:
-        respond_fed(req, fed, true);
+        respond_fed(req, fed, outcome == IRON_FEED_REPEATED);
         break;
     case IRON_FEED_POSITION:
         respond_position(req, &f->request, fed->position);
         break;
     case IRON_FEED_BUSY:
-        respond_later(req, "busy", "as many large bodies are arriving as the server accepts");
-        break;
     case IRON_FEED_STOPPING:
-        respond_later(req, "stopping", "the server is stopping");
+        iron__response_problem(req, outcome == IRON_FEED_BUSY ? "busy" : "stopping",
+                               "Nothing was fed. Send it again a little later.",
+                               outcome == IRON_FEED_BUSY
+                                   ? "as many large bodies are arriving as the server accepts"
+                                   : "the server is stopping");
         break;
     case IRON_FEED_READ_ONLY:
         iron__response_problem(
@@ -118,7 +87,7 @@ static void respond(iron__request *req, iron__feed_outcome outcome, const iron__
             "It was not acknowledged. The operator must repair the data directory "
             "and restart the server; then ask for the engine's position: the body "
             "was fed as a whole, or not at all.",
-            "%s", err->text[0] ? err->text : "a write has failed");
+            "%s", says_why ? err->text : "a write has failed");
         break;
     case IRON_FEED_FULL:
         iron__response_problem(req, "disk-full", IRON_FULL_HELP, "%s", err->text);
@@ -126,22 +95,29 @@ static void respond(iron__request *req, iron__feed_outcome outcome, const iron__
     case IRON_FEED_FAILED:
         iron__route_failure(req, err);
         break;
-    default:
-        respond_refused(req, outcome, &f->request, err);
+    case IRON_FEED_KEY_REUSED:
+        iron__response_problem(req, "key-reused",
+                               "Nothing was fed. Use a new Idempotency-Key for each body.",
+                               "the key %s was used with other content", f->key);
+        break;
+    case IRON_FEED_RAGGED:
+        iron__response_problem(req, "ragged-body",
+                               "Nothing was fed. Send whole tokens, and say how they are stored: "
+                               "?dtype= " DTYPES ".",
+                               says_why ? "%s" : "the body is not a whole number of %s tokens",
+                               says_why ? err->text : dtype);
+        break;
+    case IRON_FEED_BAD_TOKEN:
+        iron__response_problem(req, "bad-token-value",
+                               "Nothing was fed. Tokens are 0 to 4294967295; check ?dtype=.",
+                               says_why ? "%s" : "a value of the body is not a token (%s)",
+                               says_why ? err->text : dtype);
+        break;
+    case IRON_FEED_GONE:
+        iron__response_problem(req, "no-such-engine",
+                               "Nothing was fed. The engine no longer exists.",
+                               "%s was deleted while this body arrived", req->variable);
     }
-}
-
-static bool check_type(iron__request *req) {
-    const char *type = iron__request_header(req, "Content-Type");
-
-    if (!type || iron__text_is_type(iron__text_of(type), "application/octet-stream") ||
-        iron__text_is_type(iron__text_of(type), "application/x-www-form-urlencoded"))
-        return true;
-    iron__response_problem(req, "unsupported-type",
-                           "Send the tokens' bytes as application/octet-stream, or without "
-                           "Content-Type.",
-                           "the body's type is '%.80s'", type);
-    return false;
 }
 
 /* Reads Idempotency-Key: a structured field's string (RFC 8941), whose parameters mean nothing, or
@@ -163,31 +139,11 @@ static bool read_key(const char *text, char key[IRON_FEED_KEY_MAX + 1]) {
     return count > 0 && (!*text || *text == ';');
 }
 
-static bool check_key(iron__request *req, feed_state *f) {
-    const char *text = iron__request_header(req, "Idempotency-Key");
-
-    if (text && !read_key(text, f->key)) {
-        iron__response_problem(req, "bad-key",
-                               "Send a string of 1 to 255 ASCII characters in quotes.",
-                               "the Idempotency-Key is not a string, is empty or too long");
-        return false;
-    }
-    f->request.key = text ? f->key : NULL;
-    return true;
-}
-
 /* Keys in use
  *
  * A large body is reduced while it arrives, so of two with one key that arrive together the second
  * would find the engine elsewhere at its end. It waits for the first one instead, and then repeats
  * its answer. */
-
-static bool is_key_free(const iron_server *server, const feed_state *f) {
-    for (const feed_state *other = server->keyed; other; other = other->next)
-        if (strcmp(other->key, f->key) == 0 && strcmp(other->engine, f->engine) == 0)
-            return false;
-    return true;
-}
 
 /* False: it takes too long, and the response is given. */
 static bool take_key(iron__request *req, feed_state *f) {
@@ -196,14 +152,19 @@ static bool take_key(iron__request *req, feed_state *f) {
 
     f->engine = req->variable;
     while (!f->is_keyed && server->now_ns() < until_ns && !atomic_load(&server->is_stopping)) {
+        const feed_state *other;
+
         pthread_mutex_lock(&server->keys_lock);
-        f->is_keyed = is_key_free(server, f);
-        if (f->is_keyed) {
+        for (other = server->keyed; other; other = other->next)
+            if (strcmp(other->key, f->key) == 0 && strcmp(other->engine, f->engine) == 0)
+                break;
+        if (!other) {
+            f->is_keyed = true;
             f->next = server->keyed;
             server->keyed = f;
         }
         pthread_mutex_unlock(&server->keys_lock);
-        if (!f->is_keyed)
+        if (other)
             nanosleep(&(struct timespec){.tv_nsec = KEY_STEP_NS}, NULL);
     }
     if (!f->is_keyed)
@@ -229,18 +190,29 @@ static void release_key(iron_server *server, feed_state *f) {
 static bool read_request(iron__request *req, feed_state *f) {
     iron__feed_request *request = &f->request;
     const char *dtype = iron__request_query(req, "dtype");
+    const char *type = iron__request_header(req, "Content-Type");
+    const char *key = iron__request_header(req, "Idempotency-Key");
 
     *request = (iron__feed_request){.dtype = IRON_DTYPE_U32,
                                     .has_at = iron__request_query(req, "at") != NULL,
-                                    .expected_bytes = req->expected_bytes};
-    if (!check_type(req) || !check_key(req, f) ||
-        !iron__route_number(req, "at", 0, UINT64_MAX, &request->at))
-        return false;
-    if (!dtype || iron_dtype_parse(dtype, &request->dtype, NULL) == IRON_OK)
-        return true;
-    iron__response_problem(req, "bad-query", "?dtype= says how tokens are stored, little-endian.",
-                           "dtype is '%.40s'; it must be " DTYPES, dtype);
-    return false;
+                                    .expected_bytes = req->expected_bytes,
+                                    .key = key ? f->key : NULL};
+    if (type && !iron__text_is_type(iron__text_of(type), "application/octet-stream") &&
+        !iron__text_is_type(iron__text_of(type), "application/x-www-form-urlencoded"))
+        iron__response_problem(req, "unsupported-type",
+                               "Send the tokens' bytes as application/octet-stream, or without "
+                               "Content-Type.",
+                               "the body's type is '%.80s'", type);
+    else if (key && !read_key(key, f->key))
+        iron__response_problem(req, "bad-key",
+                               "Send a string of 1 to 255 ASCII characters in quotes.",
+                               "the Idempotency-Key is not a string, is empty or too long");
+    else if (iron__route_number(req, "at", 0, UINT64_MAX, &request->at) && dtype &&
+             iron_dtype_parse(dtype, &request->dtype, NULL) != IRON_OK)
+        iron__response_problem(req, "bad-query",
+                               "?dtype= says how tokens are stored, little-endian.",
+                               "dtype is '%.40s'; it must be " DTYPES, dtype);
+    return !req->is_answered;
 }
 
 static void feed_begin(iron__request *req) {
