@@ -82,33 +82,23 @@ static void write_backends(const iron__request *req, iron_json_writer *j) {
 }
 
 static void write_device(iron_json_writer *j, const char *backend, uint64_t device,
-                         const iron_device_info *info) {
+                         const char *name, uint64_t units, uint64_t memory_bytes) {
     iron_json_open(j, NULL, '{');
     iron_json_text(j, "backend", backend);
     iron_json_number(j, "device", device);
-    iron_json_text(j, "name", info->name);
-    iron_json_number(j, "units", info->units);
-    iron_json_number(j, "memory_bytes", info->memory_bytes);
+    iron_json_text(j, "name", name);
+    iron_json_number(j, "units", units);
+    iron_json_number(j, "memory_bytes", memory_bytes);
     iron_json_close(j, '}');
-}
-
-static void write_cpu(iron_json_writer *j) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-    iron_device_info info = {0};
-
-    if (iron_cpu_describe(&cpu, NULL) != IRON_OK)
-        return;
-    snprintf(info.name, sizeof info.name, "%s", cpu.name);
-    info.units = cpu.threads;
-    info.memory_bytes = cpu.memory_bytes;
-    write_device(j, "cpu", 0, &info);
 }
 
 static void write_devices(const iron__request *req, iron_json_writer *j) {
     static const char *const backends[] = {"cuda", "opencl"};
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
 
     iron_json_open(j, "devices", '[');
-    write_cpu(j);
+    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
+        write_device(j, "cpu", 0, cpu.name, cpu.threads, cpu.memory_bytes);
     for (size_t b = 0; b < sizeof backends / sizeof backends[0]; b++) {
         size_t count = is_in_use(req, backends[b]) ? iron_device_count(backends[b]) : 0;
 
@@ -116,30 +106,10 @@ static void write_devices(const iron__request *req, iron_json_writer *j) {
             iron_device_info info = {.struct_size = sizeof info};
 
             if (iron_device_at(backends[b], k, &info, NULL) == IRON_OK)
-                write_device(j, backends[b], k, &info);
+                write_device(j, backends[b], k, info.name, info.units, info.memory_bytes);
         }
     }
     iron_json_close(j, ']');
-}
-
-static void write_limits(iron_json_writer *j, const iron_server_options *o) {
-    iron_json_open(j, "limits", '{');
-    iron_json_number(j, "max_body", o->max_body);
-    iron_json_number(j, "max_json_body", IRON_JSON_BODY_MAX);
-    iron_json_number(j, "max_engines", o->max_engines);
-    iron_json_number(j, "max_nodes", IRON_NODES_MAX);
-    iron_json_number(j, "max_connections", o->max_connections);
-    iron_json_number(j, "max_per_address", o->max_per_address);
-    iron_json_number(j, "max_uploads", o->max_uploads);
-    iron_json_number(j, "max_run", o->max_run);
-    iron_json_number(j, "header_seconds", o->header_seconds);
-    iron_json_number(j, "request_seconds", o->request_seconds);
-    iron_json_number(j, "grace_seconds", o->grace_seconds);
-    iron_json_number(j, "drain_seconds", o->drain_seconds);
-    iron__write_number_or_null(j, "keep_batches", o->keep_batches > 0, o->keep_batches);
-    iron__write_number_or_null(j, "keep_keys", o->keep_keys > 0, o->keep_keys);
-    iron_json_number(j, "min_body_rate", o->min_body_rate);
-    iron_json_close(j, '}');
 }
 
 static void get_info(iron__request *req) {
@@ -166,7 +136,23 @@ static void get_info(iron__request *req) {
     iron_json_bool(j, "report", server->report != NULL);
     write_backends(req, j);
     write_devices(req, j);
-    write_limits(j, o);
+    iron_json_open(j, "limits", '{');
+    iron_json_number(j, "max_body", o->max_body);
+    iron_json_number(j, "max_json_body", IRON_JSON_BODY_MAX);
+    iron_json_number(j, "max_engines", o->max_engines);
+    iron_json_number(j, "max_nodes", IRON_NODES_MAX);
+    iron_json_number(j, "max_connections", o->max_connections);
+    iron_json_number(j, "max_per_address", o->max_per_address);
+    iron_json_number(j, "max_uploads", o->max_uploads);
+    iron_json_number(j, "max_run", o->max_run);
+    iron_json_number(j, "header_seconds", o->header_seconds);
+    iron_json_number(j, "request_seconds", o->request_seconds);
+    iron_json_number(j, "grace_seconds", o->grace_seconds);
+    iron_json_number(j, "drain_seconds", o->drain_seconds);
+    iron__write_number_or_null(j, "keep_batches", o->keep_batches > 0, o->keep_batches);
+    iron__write_number_or_null(j, "keep_keys", o->keep_keys > 0, o->keep_keys);
+    iron_json_number(j, "min_body_rate", o->min_body_rate);
+    iron_json_close(j, '}');
     iron__response_json_end(req, 200);
 }
 
@@ -248,7 +234,7 @@ static bool wants_gzip(const char *accept_encoding) {
 static void respond_embedded(iron__request *req, const char *type, embedded plain,
                              embedded packed) {
     bool is_packed = wants_gzip(iron__request_header(req, "Accept-Encoding"));
-    embedded chosen;
+    embedded chosen = is_packed ? packed : plain;
 
     if (plain.count == 0) {
         iron__response_problem(req, "no-such-path",
@@ -264,7 +250,6 @@ static void respond_embedded(iron__request *req, const char *type, embedded plai
     iron__response_header(req, "Vary", "Accept-Encoding");
     if (is_packed)
         iron__response_header(req, "Content-Encoding", "gzip");
-    chosen = is_packed ? packed : plain;
     respond_tagged(req, type, chosen.bytes, (size_t)chosen.count);
 }
 

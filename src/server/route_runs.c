@@ -40,20 +40,17 @@ bool iron__route_run(iron__request *req, iron__run_view *view) {
 
 /* Taking records */
 
-static void put32(unsigned char *at, uint32_t value) {
-    for (int k = 0; k < 4; k++)
-        at[k] = (unsigned char)(value >> 8 * k);
-}
-
 /* The frame that stands for a header. */
 #define MARK_BYTES (LEDGER_FRAME_BYTES + LEDGER_RESUME_BYTES)
 static void make_mark(const unsigned char *header, unsigned char mark[MARK_BYTES]) {
+    uint32_t words[] = {LEDGER_RESUME, LEDGER_RESUME_BYTES}, crc; /* little-endian */
+
     memset(mark, 0, MARK_BYTES);
-    put32(mark, LEDGER_RESUME);
-    put32(mark + 4, LEDGER_RESUME_BYTES);
+    memcpy(mark, words, sizeof words);
     memcpy(mark + LEDGER_FRAME_BYTES, header + 20, 4);     /* world */
     memcpy(mark + LEDGER_FRAME_BYTES + 8, header + 24, 8); /* time */
-    put32(mark + 8, iron__ledger_frame_crc(mark, LEDGER_RESUME_BYTES));
+    crc = iron__ledger_frame_crc(mark, LEDGER_RESUME_BYTES);
+    memcpy(mark + 8, &crc, sizeof crc);
 }
 
 static iron__run_record record_of(const unsigned char *frame, size_t bytes) {
@@ -111,24 +108,12 @@ static iron__run_record *read_frames(iron__request *req, size_t *count) {
     return records;
 }
 
-static void respond_added(iron__request *req, const iron__run_view *run, uint64_t rank,
-                          uint64_t received, uint64_t added) {
-    iron_json_writer *j = iron__response_json(req);
-
-    iron_json_text(j, "run", run->name);
-    iron_json_number(j, "rank", rank);
-    iron_json_number(j, "received", received);
-    iron_json_number(j, "added", added);
-    iron_json_number(j, "records", run->records);
-    iron_json_number(j, "bytes", run->bytes);
-    iron__response_json_end(req, 200);
-}
-
 static void post_steps(iron__request *req) {
     const unsigned char *body = (const unsigned char *)req->body;
     unsigned char mark[MARK_BYTES];
     iron__run_view after = {.id = 0};
     iron__run_record *records;
+    iron_json_writer *j;
     iron_error err = {0};
     iron_status status;
     uint64_t added = 0;
@@ -159,7 +144,14 @@ static void post_steps(iron__request *req) {
     if (status == IRON_OK) {
         if (added > 0)
             iron__checker_notify(req->server);
-        respond_added(req, &after, rank, count - 1, added);
+        j = iron__response_json(req);
+        iron_json_text(j, "run", after.name);
+        iron_json_number(j, "rank", rank);
+        iron_json_number(j, "received", count - 1);
+        iron_json_number(j, "added", added);
+        iron_json_number(j, "records", after.records);
+        iron_json_number(j, "bytes", after.bytes);
+        iron__response_json_end(req, 200);
     } else if (status == IRON_E_NOMEM) {
         iron__response_problem(req, "run-full",
                                "Nothing was stored; delete runs, or raise the limit.", "%s",
@@ -180,23 +172,9 @@ static void write_run(iron_json_writer *j, const iron__run_view *v) {
     iron_json_number(j, "bytes", v->bytes);
 }
 
-static void write_listed(iron_json_writer *j, const iron__run_view *v,
-                         const iron__run_check *checks, size_t count) {
-    size_t k = 0;
-
-    while (k < count && checks[k].run != v->id)
-        k++;
-    iron_json_open(j, NULL, '{');
-    write_run(j, v);
-    iron__write_number_or_null(j, "steps", k < count, k < count ? checks[k].summary.steps : 0);
-    iron__write_number_or_null(j, "findings_total", k < count,
-                               k < count ? checks[k].found.total : 0);
-    iron_json_close(j, '}');
-}
-
 static void list_runs(iron__request *req) {
     iron__run_view *views = calloc(IRON_RUNS_MAX, sizeof *views);
-    iron__run_check *checks = calloc(IRON_RUNS_MAX, sizeof *checks);
+    iron__run_check *checks = calloc(IRON_RUNS_MAX + 1, sizeof *checks);
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for the runs"};
     iron_json_writer *j;
     size_t count, checked;
@@ -207,9 +185,17 @@ static void list_runs(iron__request *req) {
         checked = iron__run_checks(req->server, checks);
         j = iron__response_json(req);
         iron_json_open(j, "runs", '[');
-        for (size_t k = 0; k < count; k++)
-            if (iron__request_sees(req, views[k].name))
-                write_listed(j, &views[k], checks, checked);
+        for (size_t k = 0, at; k < count; k++) {
+            if (!iron__request_sees(req, views[k].name))
+                continue;
+            for (at = 0; at < checked && checks[at].run != views[k].id;)
+                at++; /* one more than there are: it has zeros */
+            iron_json_open(j, NULL, '{');
+            write_run(j, &views[k]);
+            iron__write_number_or_null(j, "steps", at < checked, checks[at].summary.steps);
+            iron__write_number_or_null(j, "findings_total", at < checked, checks[at].found.total);
+            iron_json_close(j, '}');
+        }
         iron_json_close(j, ']');
         iron__response_json_end(req, 200);
     }
@@ -364,14 +350,12 @@ static void delete_run(iron__request *req) {
 
     if (iron__store_run_delete(req->server->store, req->variable, &found, &err) != IRON_OK) {
         iron__route_failure(req, &err);
-        return;
-    }
-    if (!found) {
+    } else if (!found) {
         respond_no_run(req, req->variable);
-        return;
+    } else {
+        iron__checker_notify(req->server);
+        iron__response_empty(req, 204);
     }
-    iron__checker_notify(req->server);
-    iron__response_empty(req, 204);
 }
 
 /* Findings */
