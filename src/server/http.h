@@ -286,7 +286,7 @@ void iron__route_no_memory(iron__request *req, const char *what);
 bool iron__route_number(iron__request *req, const char *name, uint64_t min, uint64_t max,
                         uint64_t *value);
 
-/* "2026-03-01T12:00:07.250Z" from milliseconds since 1970; years up to 9999. */
+/* "2026-03-01T12:00:07.250Z" from milliseconds since 1970; years up to 9999 (log.c). */
 #define IRON_TIME_TEXT 25u
 void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]);
 

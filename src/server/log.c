@@ -35,43 +35,38 @@
 
 /* The queue */
 
-/* Updates the beginning of a JSON line, which has the time. With the lock held. */
-static void update_stamp(iron__log *log) {
-    struct timespec now;
-    struct tm parts;
-    char text[IRON_LOG_STAMP + 1];
+void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]) {
+    const uint64_t last = UINT64_C(253402300799999); /* of the year 9999 */
+    uint64_t bounded = milliseconds < last ? milliseconds : last;
+    time_t seconds = (time_t)(bounded / 1000);
+    struct tm at;
+    size_t used;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (now.tv_sec != log->second && gmtime_r(&now.tv_sec, &parts)) {
-        strftime(log->stamp, sizeof log->stamp, "{\"time\": \"%Y-%m-%dT%H:%M:%S.000Z\", ", &parts);
-        log->second = now.tv_sec;
-    }
-    snprintf(text, sizeof text, "%03u", (unsigned)(now.tv_nsec / 1000000) % 1000);
-    memcpy(log->stamp + IRON_LOG_STAMP - 7, text, 3);
-}
-
-static void append(iron__log *log, const char *bytes, size_t count) {
-    memcpy(log->filled + log->used, bytes, count);
-    log->used += count;
+    gmtime_r(&seconds, &at);
+    used = strftime(text, IRON_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &at);
+    snprintf(text + used, IRON_TIME_TEXT - used, ".%03uZ", (unsigned)(bounded % 1000));
 }
 
 /* Queues a whole line with its end; JSON begins with '{', after which the time is put. NULL: there
  * was no memory for the line, and it counts as dropped. */
 static void put(iron__log *log, const char *line, size_t bytes) {
-    size_t more = log->options.is_json ? IRON_LOG_STAMP - 1 : 0;
+    char stamp[64] = "", time[IRON_TIME_TEXT];
+    size_t more = 0;
 
     pthread_mutex_lock(&log->mutex);
+    if (log->options.is_json) {
+        iron__time_text(iron__now_ms(), time);
+        more = (size_t)snprintf(stamp, sizeof stamp, "{\"time\": \"%s\", ", time) - 1;
+    }
     if (!line || log->used + more + bytes > log->options.room) {
         log->unreported++;
         atomic_fetch_add(&log->dropped, 1);
     } else {
-        if (log->options.is_json) {
-            update_stamp(log);
-            append(log, log->stamp, IRON_LOG_STAMP);
-            append(log, line + 1, bytes - 1);
-        } else {
-            append(log, line, bytes);
-        }
+        memcpy(log->filled + log->used, stamp, more); /* and its last blank instead of the '{' */
+        memcpy(log->filled + log->used + more, line, bytes);
+        if (more > 0)
+            log->filled[log->used + more] = ' ';
+        log->used += more + bytes;
         if (log->is_idle)
             pthread_cond_signal(&log->wake);
     }
@@ -203,7 +198,6 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
     log->options = *options;
     log->options.room = options->room ? options->room : ROOM_BYTES;
     log->options.close_ms = options->close_ms ? options->close_ms : CLOSE_MS;
-    log->second = -1;
     pthread_mutex_init(&log->mutex, NULL);
     iron__condition_init(&log->wake);
     iron__condition_init(&log->end);
@@ -219,12 +213,13 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
     return IRON_OK;
 }
 
-/* Has the thread ended within its time and a little more? */
-static bool wait_for_end(iron__log *log) {
-    struct timespec until =
-        iron__deadline_after((log->options.close_ms / 1000 + 2) * UINT64_C(1000000000));
+void iron__log_close(iron__log *log) {
+    struct timespec until; /* its time, and a little more */
     bool is_over;
 
+    if (!log)
+        return;
+    until = iron__deadline_after((log->options.close_ms / 1000 + 2) * SECOND_NS);
     pthread_mutex_lock(&log->mutex);
     log->is_closing = true;
     log->closing_ns = iron__clock_ns();
@@ -233,18 +228,12 @@ static bool wait_for_end(iron__log *log) {
         continue;
     is_over = log->is_over;
     pthread_mutex_unlock(&log->mutex);
-    return is_over;
-}
-
-void iron__log_close(iron__log *log) {
-    if (!log)
-        return;
-    if (!wait_for_end(log)) {
+    if (is_over) {
+        pthread_join(log->thread, NULL);
+        destroy(log);
+    } else {
         pthread_detach(log->thread);
-        return;
     }
-    pthread_join(log->thread, NULL);
-    destroy(log);
 }
 
 /* Lines */
@@ -367,18 +356,11 @@ void iron__note(iron__log *log, const char *format, ...) {
 
 /* Requests */
 
-/* Requests that monitoring repeats every few seconds. */
-static bool is_routine(const iron__request_record *r) {
-    static const char *const patterns[] = {"/healthz", "/readyz", "/metrics"};
-
-    for (size_t k = 0; r->route && r->status == 200 && k < sizeof patterns / sizeof *patterns; k++)
-        if (strcmp(r->route->pattern, patterns[k]) == 0)
-            return true;
-    return false;
-}
-
 static iron__log_level level_of(const iron__request_record *r) {
-    if (is_routine(r))
+    static const char routine[] = "/healthz /readyz /metrics"; /* every few seconds */
+
+    if (r->route && r->status == 200 &&
+        iron__text_is_one_of(iron__text_of(r->route->pattern), routine, false))
         return IRON_LOG_DEBUG;
     if (r->status >= 500 && r->status != 503 && r->status != 505) /* of the client's making */
         return IRON_LOG_ERROR;
@@ -398,10 +380,14 @@ static void write_cut(iron_json_writer *j, const char *name, iron__text text, in
     iron_json_text(j, name, room);
 }
 
-static void write_record(iron_json_writer *j, const iron__request_record *r) {
+void iron__log_request(iron__log *log, const iron__request_record *r) {
     iron__text path = r->target;
     const char *query = path.at ? memchr(path.at, '?', path.bytes) : NULL;
+    json_line line;
+    iron_json_writer *j = &line.json;
 
+    if (!begin_line(log, &line, level_of(r), "request"))
+        return;
     if (query)
         path.bytes = (size_t)(query - path.at);
     iron_json_hex(j, "request_id", r->id, 16);
@@ -419,13 +405,5 @@ static void write_record(iron_json_writer *j, const iron__request_record *r) {
         iron_json_text(j, "problem", r->problem->kind);
     if (r->detail)
         iron_json_text(j, "detail", r->detail);
-}
-
-void iron__log_request(iron__log *log, const iron__request_record *record) {
-    json_line line;
-
-    if (!begin_line(log, &line, level_of(record), "request"))
-        return;
-    write_record(&line.json, record);
     end_line(&line);
 }

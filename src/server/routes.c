@@ -109,18 +109,6 @@ bool iron__route_number(iron__request *req, const char *name, uint64_t min, uint
     return false;
 }
 
-void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]) {
-    const uint64_t last = UINT64_C(253402300799999); /* of the year 9999 */
-    uint64_t bounded = milliseconds < last ? milliseconds : last;
-    time_t seconds = (time_t)(bounded / 1000);
-    struct tm at;
-    size_t used;
-
-    gmtime_r(&seconds, &at);
-    used = strftime(text, IRON_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &at);
-    snprintf(text + used, IRON_TIME_TEXT - used, ".%03uZ", (unsigned)(bounded % 1000));
-}
-
 /* "0.5" in thousandths; 1000 if it is invalid, as if it were absent. */
 static unsigned weight_of(const char *digits, size_t length) {
     unsigned weight, unit = 100;

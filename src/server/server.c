@@ -36,30 +36,6 @@
 
 /* Options */
 
-static void fill(uint32_t *value, uint32_t otherwise) { *value = *value ? *value : otherwise; }
-
-static const char *const default_listens[] = {"127.0.0.1:8080"};
-
-static void fill_defaults(iron_server_options *o) {
-    if (o->listen_count == 0) {
-        o->listens = default_listens;
-        o->listen_count = 1;
-    }
-    o->data = o->data ? o->data : "iron-data";
-    o->log = o->log ? o->log : "text";
-    o->log_level = o->log_level ? o->log_level : "info";
-    fill(&o->max_engines, 256);
-    fill(&o->max_connections, 512);
-    fill(&o->max_per_address, 256);
-    fill(&o->max_uploads, 64);
-    fill(&o->header_seconds, 15);
-    fill(&o->request_seconds, 3600);
-    fill(&o->grace_seconds, 10);
-    o->max_body = o->max_body ? o->max_body : (uint64_t)1 << 40;
-    o->max_run = o->max_run ? o->max_run : (uint64_t)256 << 20;
-    o->min_body_rate = o->min_body_rate ? o->min_body_rate : 1024;
-}
-
 static iron_status read_log_options(const iron_server_options *o, iron__log_options *log,
                                     iron_error *err) {
     static const char *const levels[] = {[IRON_LOG_DEBUG] = "debug",
@@ -79,25 +55,12 @@ static iron_status read_log_options(const iron_server_options *o, iron__log_opti
     return IRON_OK;
 }
 
-static iron_status check_options(const iron_server_options *o, iron_error *err) {
-    IRON_FAIL_IF(o->header_seconds > SECONDS_MAX || o->request_seconds > SECONDS_MAX ||
-                     o->grace_seconds > SECONDS_MAX || o->drain_seconds > SECONDS_MAX,
-                 err, IRON_E_ARG, "a timeout is longer than %u seconds", SECONDS_MAX);
-    IRON_FAIL_IF(o->max_connections > CONNECTIONS_MAX, err, IRON_E_ARG,
-                 "%u connections are too many: at most %u", o->max_connections, CONNECTIONS_MAX);
-    IRON_FAIL_IF(o->max_body > INT64_MAX, err, IRON_E_ARG,
-                 "the limit of a body must be below 2^63");
-    IRON_FAIL_IF(!o->tls_cert != !o->tls_key, err, IRON_E_ARG,
-                 "TLS needs both a certificate and its key");
-    for (size_t k = 0; k < o->host_count; k++)
-        IRON_FAIL_IF(!iron__host_is_valid(iron__text_of(o->hosts[k]), false), err, IRON_E_ARG,
-                     "host '%.80s' is not a name (without a port)", o->hosts[k]);
-    return IRON_OK;
-}
+static void fill(uint32_t *value, uint32_t otherwise) { *value = *value ? *value : otherwise; }
 
 /* Fills in defaults, and checks. */
 static iron_status init_options(iron_server *server, const iron_server_options *given,
                                 iron_error *err) {
+    static const char *const default_listens[] = {"127.0.0.1:8080"};
     iron_server_options *o = &server->options;
 
     IRON_FAIL_IF(given->struct_size == 0 || given->struct_size > sizeof *o, err, IRON_E_ARG,
@@ -111,8 +74,36 @@ static iron_status init_options(iron_server *server, const iron_server_options *
         "listen '%.80s': a socket was passed already (LISTEN_FDS); leave --listen out, and "
         "write the address into the socket unit (ListenStream=)",
         o->listens[0]);
-    fill_defaults(o);
-    return check_options(o, err);
+    if (o->listen_count == 0) {
+        o->listens = default_listens;
+        o->listen_count = 1;
+    }
+    o->data = o->data ? o->data : "iron-data";
+    o->log = o->log ? o->log : "text";
+    o->log_level = o->log_level ? o->log_level : "info";
+    fill(&o->max_engines, 256);
+    fill(&o->max_connections, 512);
+    fill(&o->max_per_address, 256);
+    fill(&o->max_uploads, 64);
+    fill(&o->header_seconds, 15);
+    fill(&o->request_seconds, 3600);
+    fill(&o->grace_seconds, 10);
+    o->max_body = o->max_body ? o->max_body : (uint64_t)1 << 40;
+    o->max_run = o->max_run ? o->max_run : (uint64_t)256 << 20;
+    o->min_body_rate = o->min_body_rate ? o->min_body_rate : 1024;
+    IRON_FAIL_IF(o->header_seconds > SECONDS_MAX || o->request_seconds > SECONDS_MAX ||
+                     o->grace_seconds > SECONDS_MAX || o->drain_seconds > SECONDS_MAX,
+                 err, IRON_E_ARG, "a timeout is longer than %u seconds", SECONDS_MAX);
+    IRON_FAIL_IF(o->max_connections > CONNECTIONS_MAX, err, IRON_E_ARG,
+                 "%u connections are too many: at most %u", o->max_connections, CONNECTIONS_MAX);
+    IRON_FAIL_IF(o->max_body > INT64_MAX, err, IRON_E_ARG,
+                 "the limit of a body must be below 2^63");
+    IRON_FAIL_IF(!o->tls_cert != !o->tls_key, err, IRON_E_ARG,
+                 "TLS needs both a certificate and its key");
+    for (size_t k = 0; k < o->host_count; k++)
+        IRON_FAIL_IF(!iron__host_is_valid(iron__text_of(o->hosts[k]), false), err, IRON_E_ARG,
+                     "host '%.80s' is not a name (without a port)", o->hosts[k]);
+    return IRON_OK;
 }
 
 /* The service manager: systemd's protocol, which other service managers speak too; it needs no
@@ -150,43 +141,33 @@ static iron_status read_variable(const char *name, uint64_t otherwise, uint64_t 
     return IRON_OK;
 }
 
-static iron_status take_socket(iron_service *service, iron_error *err) {
-    uint64_t process, count;
+static iron_status read_service(iron_service *service, iron_error *err) {
+    uint64_t self = (uint64_t)getpid(), process, count;
+    const char *address = getenv("NOTIFY_SOCKET");
 
     IRON_TRY(read_variable("LISTEN_PID", 0, &process, err));
     IRON_TRY(read_variable("LISTEN_FDS", 0, &count, err));
-    if (process != (uint64_t)getpid() || count == 0)
-        return IRON_OK;
+    count = process == self ? count : 0;
     IRON_FAIL_IF(count > 1, err, IRON_E_ARG,
                  "%llu sockets were passed (LISTEN_FDS); a server listens on one: leave one "
                  "ListenStream= in the socket unit",
                  (unsigned long long)count);
-    service->listen_fd = FIRST_DESCRIPTOR;
-    return IRON_OK;
-}
-
-static iron_status take_notify(iron_service *service, iron_error *err) {
-    const char *address = getenv("NOTIFY_SOCKET");
-
-    if (!address || !address[0])
-        return IRON_OK;
-    IRON_FAIL_IF(address[0] != '/' && address[0] != '@', err, IRON_E_ARG,
-                 "the variable NOTIFY_SOCKET is '%.80s', which is neither a path nor @ and a name; "
-                 "unset it",
-                 address);
-    IRON_FAIL_IF(strlen(address) >= sizeof((struct sockaddr_un *)NULL)->sun_path, err, IRON_E_ARG,
-                 "the variable NOTIFY_SOCKET has %zu bytes, too many for a socket's name; unset it",
-                 strlen(address));
-    snprintf(service->notify, sizeof service->notify, "%s", address);
-    return IRON_OK;
-}
-
-static iron_status take_watchdog(iron_service *service, iron_error *err) {
-    uint64_t process;
-
-    IRON_TRY(read_variable("WATCHDOG_PID", (uint64_t)getpid(), &process, err));
+    service->listen_fd = count ? FIRST_DESCRIPTOR : 0;
+    if (address && address[0]) {
+        IRON_FAIL_IF(address[0] != '/' && address[0] != '@', err, IRON_E_ARG,
+                     "the variable NOTIFY_SOCKET is '%.80s', which is neither a path nor @ and a "
+                     "name; unset it",
+                     address);
+        IRON_FAIL_IF(strlen(address) >= sizeof((struct sockaddr_un *)NULL)->sun_path, err,
+                     IRON_E_ARG,
+                     "the variable NOTIFY_SOCKET has %zu bytes, too many for a socket's name; "
+                     "unset it",
+                     strlen(address));
+        snprintf(service->notify, sizeof service->notify, "%s", address);
+    }
+    IRON_TRY(read_variable("WATCHDOG_PID", self, &process, err));
     IRON_TRY(read_variable("WATCHDOG_USEC", 0, &service->watchdog_us, err));
-    if (process != (uint64_t)getpid())
+    if (process != self)
         service->watchdog_us = 0;
     return IRON_OK;
 }
@@ -197,11 +178,7 @@ iron_status iron_service_take(iron_service *service, iron_error *err) {
     iron_status status;
 
     *service = (iron_service){.struct_size = sizeof *service};
-    status = take_socket(service, err);
-    if (status == IRON_OK)
-        status = take_notify(service, err);
-    if (status == IRON_OK)
-        status = take_watchdog(service, err);
+    status = read_service(service, err);
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
         unsetenv(names[k]);
     return status;
@@ -397,6 +374,7 @@ static iron_status adopt_socket(iron__listener *l, int fd, iron_error *err) {
     int type = 0, accepts = 0, flags, family;
     socklen_t type_bytes = sizeof type, accepts_bytes = sizeof accepts;
 
+    l->fd = -1;
     l->address_bytes = sizeof l->address;
     if (getsockname(fd, any, &l->address_bytes) != 0)
         return iron__fail(err, IRON_E_ARG, errno,
@@ -449,60 +427,38 @@ static void remove_stale(const iron__listener *l) {
         close(fd);
 }
 
-/* A path can be used by the server's user and group, as far as its umask allows. */
-static bool bind_socket(int fd, const iron__listener *l) {
-    const int yes = 1, no = 0;
-
-    if (l->address.ss_family == AF_UNIX)
-        remove_stale(l);
-    if (l->address.ss_family == AF_UNIX
-            ? fchmod(fd, 0660) != 0
-            : setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes))
-        return false;
-    if (l->address.ss_family == AF_INET6 &&
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0)
-        return false;
-    return bind(fd, (const struct sockaddr *)&l->address, l->address_bytes) == 0 &&
-           listen(fd, 1024) == 0;
-}
-
-/* Opens the listening socket, or takes the one that was passed (0: none); fills in port and URL. */
+/* Opens the listening socket, or takes the one that was passed (0: none); fills in port and URL. A
+ * path can be used by the server's user and group, as far as its umask allows. */
 static iron_status open_socket(iron__listener *l, int passed, bool is_tls, iron_error *err) {
-    int number, fd = passed;
+    struct sockaddr *address = (struct sockaddr *)&l->address;
+    int family = address->sa_family, number;
+    const int yes = 1, no = 0;
+    bool is_good = passed;
 
-    if (!passed)
-        fd = socket(l->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && (passed || (bind_socket(fd, l) && getsockname(fd, (struct sockaddr *)&l->address,
-                                                                 &l->address_bytes) == 0))) {
-        l->fd = fd;
-        write_url(l, is_tls);
-        return IRON_OK;
+    l->fd = passed;
+    if (!passed) {
+        l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (l->fd >= 0 && family == AF_UNIX)
+            remove_stale(l);
+        is_good = l->fd >= 0 &&
+                  (family == AF_UNIX
+                       ? fchmod(l->fd, 0660)
+                       : setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes)) == 0 &&
+                  (family != AF_INET6 ||
+                   setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0) &&
+                  bind(l->fd, address, l->address_bytes) == 0 && listen(l->fd, 1024) == 0 &&
+                  getsockname(l->fd, address, &l->address_bytes) == 0;
     }
     number = errno;
-    if (fd >= 0)
-        close(fd);
     write_url(l, is_tls);
+    if (is_good)
+        return IRON_OK;
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1; /* so that the path of another server stays */
     return iron__fail(err, IRON_E_IO, number, "cannot listen on %s: %s%s", l->url, strerror(number),
                       number == EADDRINUSE && l->host[0] ? "; choose another port, or 0 for any"
                                                          : "");
-}
-
-static iron_status parse_listeners(iron_server *server, iron_error *err) {
-    const iron_server_options *o = &server->options;
-    int passed = (int)server->service.listen_fd;
-
-    server->listeners = calloc(o->listen_count, sizeof *server->listeners);
-    IRON_FAIL_IF(!server->listeners, err, IRON_E_NOMEM, "out of memory for listening sockets");
-    server->is_loopback = true;
-    for (size_t k = 0; k < o->listen_count; k++) {
-        iron__listener *l = &server->listeners[k];
-
-        l->fd = -1;
-        server->listener_count++;
-        IRON_TRY(passed ? adopt_socket(l, passed, err) : parse_address(l, o->listens[k], err));
-        server->is_loopback = server->is_loopback && l->is_loopback;
-    }
-    return IRON_OK;
 }
 
 /* Start */
@@ -670,26 +626,35 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     iron__log_options log;
     struct stat info;
     uint64_t engines;
+    int passed; /* 0: none */
 
     IRON_TRY(init_options(server, given, err));
+    passed = (int)server->service.listen_fd;
     IRON_TRY(read_log_options(o, &log, err));
     IRON_TRY(iron__log_open(&log, &server->log, err));
     const iron__log_member started[] = {
         {.name = "version", .text = iron_version()},
         {.name = "pid", .number = (uint64_t)getpid()},
-        {.name = "listen",
-         .text = server->service.listen_fd ? "a socket that was passed" : o->listens[0]},
+        {.name = "listen", .text = passed ? "a socket that was passed" : o->listens[0]},
         {0},
     };
     iron__log_event(server->log, IRON_LOG_INFO, "start", started, NULL);
-    IRON_TRY(parse_listeners(server, err));
+    server->listeners = calloc(o->listen_count, sizeof *server->listeners);
+    IRON_FAIL_IF(!server->listeners, err, IRON_E_NOMEM, "out of memory for listening sockets");
+    server->is_loopback = true;
+    for (; server->listener_count < o->listen_count; server->listener_count++) {
+        iron__listener *l = &server->listeners[server->listener_count];
+
+        IRON_TRY(passed ? adopt_socket(l, passed, err)
+                        : parse_address(l, o->listens[server->listener_count], err));
+        server->is_loopback = server->is_loopback && l->is_loopback;
+    }
     IRON_TRY(read_files(server, err));
     server->null_file = fopen("/dev/null", "w");
     IRON_FAIL_IF(!server->null_file, err, IRON_E_IO, "cannot open /dev/null");
     raise_descriptor_limit(server);
     for (size_t k = 0; k < server->listener_count; k++)
-        IRON_TRY(open_socket(&server->listeners[k], (int)server->service.listen_fd, server->is_tls,
-                             err));
+        IRON_TRY(open_socket(&server->listeners[k], passed, server->is_tls, err));
     IRON_TRY(iron__connections_start(server, err));
     store.directory = o->data;
     store.engines_max = o->max_engines;

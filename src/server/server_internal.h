@@ -178,8 +178,6 @@ typedef struct iron__log_options {
     uint32_t close_ms; /* how long closing waits for queued lines to be read; 0: three seconds */
 } iron__log_options;
 
-#define IRON_LOG_STAMP 37u /* {"time": "2026-11-16T10:38:09.123Z", */
-
 typedef struct iron__log {
     atomic_uint_fast64_t lines, dropped; /* written; did not fit or could not be written */
 
@@ -191,8 +189,6 @@ typedef struct iron__log {
     char *filled, *written;   /* written is the thread's */
     size_t used;              /* of filled */
     uint64_t unreported;      /* lines that did not fit, since that was last logged */
-    time_t second;            /* that `stamp` holds */
-    char stamp[IRON_LOG_STAMP + 1];
     bool is_idle, is_closing, is_over;
     uint64_t closing_ns; /* when closing began */
 } iron__log;
