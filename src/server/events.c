@@ -128,17 +128,11 @@ static void respond(iron__request *req, event_stream *s) {
 /* GET /v1/engines/{name}/events: one event for each change of an engine, at most 60 per second; of
  * changes that come faster, the latest is sent. */
 
-typedef struct engine_events {
-    event_stream stream; /* first */
-    uint64_t sent_ns;
-} engine_events;
-
 static void engine_fill(event_stream *s) {
-    engine_events *e = (engine_events *)s;
     iron__store_engine_view view;
 
     if (s->version && iron__store_engine_wait(s->kept, s->version, WAIT_MS))
-        sleep_until(e->sent_ns, ENGINE_NS);
+        sleep_until(s->written_ns, ENGINE_NS);
     iron__store_engine_get_view(s->kept, &view, NULL);
     if (view.is_deleted) {
         write_deleted_event(s, view.plan.name);
@@ -146,13 +140,12 @@ static void engine_fill(event_stream *s) {
     } else if (view.version != s->version) {
         write_engine_event(s, &view);
         s->version = view.version;
-        e->sent_ns = iron__clock_ns();
     }
 }
 
 static void get_engine_events(iron__request *req) {
     iron__store_engine *kept = iron__route_engine(req, req->variable);
-    event_stream *s = kept ? stream_create(req, sizeof(engine_events), engine_fill, kept) : NULL;
+    event_stream *s = kept ? stream_create(req, sizeof(event_stream), engine_fill, kept) : NULL;
 
     if (s)
         respond(req, s);
@@ -381,7 +374,7 @@ typedef struct run_events {
     event_stream stream; /* first */
     char name[IRON_ENGINE_NAME_MAX + 1];
     uint64_t run, records, checked; /* as sent; run: its id */
-    uint64_t changes, sent_ns;
+    uint64_t changes;
     iron_ledger_findings sent;
 } run_events;
 
@@ -418,7 +411,7 @@ static void run_fill(event_stream *s) {
     bool found, is_checked;
 
     if (e->run) {
-        sleep_until(e->sent_ns, LIST_NS);
+        sleep_until(s->written_ns, LIST_NS);
         e->changes = iron__checker_wait(s->server, e->changes, WAIT_MS);
     }
     if (iron__store_run_find(s->server->store, e->name, &view, &found, NULL) != IRON_OK) {
@@ -439,7 +432,6 @@ static void run_fill(event_stream *s) {
                 view.name, view.ranks, view.records, view.bytes,
                 check.records == view.records ? "true" : "false", check.summary.steps,
                 check.summary.last_step, check.found.total);
-        e->sent_ns = iron__clock_ns();
     }
     e->run = view.id;
     e->records = view.records;

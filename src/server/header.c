@@ -19,6 +19,8 @@
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
+static bool is_control(unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7F; }
+
 iron__http_error iron__http_error_make(const char *kind, const char *help, const char *detail,
                                        ...) {
     iron__http_error error = {.kind = kind, .help = help};
@@ -83,27 +85,19 @@ bool iron__text_is_type(iron__text type, const char *name) {
 
 /* Parsing */
 
-/* What is wrong with the byte at `at`, or NULL. */
-static const char *wrong_byte(const char *bytes, size_t at) {
-    unsigned char c = (unsigned char)bytes[at];
-
-    if (c == '\n')
-        return at > 0 && bytes[at - 1] == '\r' ? NULL : "a line feed has no CR before it";
-    if (at > 0 && bytes[at - 1] == '\r')
-        return "a CR has no line feed after it";
-    if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7F)
-        return "the header contains a control character";
-    return NULL;
-}
-
 /* *end is the length of the header including the empty line, or 0 while more must arrive. */
 static iron__http_error find_end(const char *bytes, size_t count, size_t *end) {
     *end = 0;
     for (size_t k = 0; k < count && k < IRON_HEADER_BYTES_MAX; k++) {
-        const char *wrong = wrong_byte(bytes, k);
+        unsigned char c = (unsigned char)bytes[k];
+        bool is_after_cr = k > 0 && bytes[k - 1] == '\r';
 
-        if (wrong)
-            return malformed(HELP_SYNTAX, wrong);
+        if (c == '\n' && !is_after_cr)
+            return malformed(HELP_SYNTAX, "a line feed has no CR before it");
+        if (c != '\n' && is_after_cr)
+            return malformed(HELP_SYNTAX, "a CR has no line feed after it");
+        if (c != '\n' && c != '\r' && is_control(c))
+            return malformed(HELP_SYNTAX, "the header contains a control character");
         if (bytes[k] == '\n' && k >= 3 && bytes[k - 2] == '\n') {
             *end = k + 1;
             return iron__http_error_none();
@@ -183,12 +177,9 @@ static bool is_token(iron__text text) {
 }
 
 static bool is_field_value(iron__text text) {
-    for (size_t k = 0; k < text.bytes; k++) {
-        unsigned char c = (unsigned char)text.at[k];
-
-        if ((c < 0x20 && c != '\t') || c == 0x7F)
+    for (size_t k = 0; k < text.bytes; k++)
+        if (is_control((unsigned char)text.at[k]))
             return false;
-    }
     return true;
 }
 

@@ -162,21 +162,10 @@ void iron__response_json_end(iron__request *req, unsigned status) {
 
 /* Problems */
 
-/* The value of Retry-After for this kind, or NULL. */
-static const char *retry_after(const char *kind) {
-    if (strcmp(kind, "stopping") == 0 || strcmp(kind, "disk-full") == 0)
-        return "5";
-    return strcmp(kind, "busy") == 0 || strcmp(kind, "key-in-use") == 0 ||
-                   strcmp(kind, "too-many-connections") == 0 ||
-                   strcmp(kind, "too-many-guesses") == 0
-               ? "1"
-               : NULL;
-}
-
 void iron__response_problem(iron__request *req, const char *kind, const char *help,
                             const char *detail, ...) {
     const iron__http_problem *problem = iron__http_problem_find(kind);
-    const char *after = retry_after(kind);
+    iron__text word = iron__text_of(kind);
     char text[400], type[80], instance[40];
     iron_json_writer *json;
     va_list values;
@@ -186,8 +175,10 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
     va_end(values);
     if (!problem)
         problem = iron__http_problem_find("internal");
-    if (after)
-        iron__response_header(req, "Retry-After", after);
+    if (iron__text_is_one_of(word, "stopping disk-full", false))
+        iron__response_header(req, "Retry-After", "5");
+    if (iron__text_is_one_of(word, "busy key-in-use too-many-connections too-many-guesses", false))
+        iron__response_header(req, "Retry-After", "1");
     if (problem->status == 401)
         iron__response_header(req, "WWW-Authenticate", "Bearer");
     if (strstr(kind, "key")) /* as the draft of Idempotency-Key asks */

@@ -531,25 +531,19 @@ static iron_status read_files(iron_server *server, iron_error *err) {
     return IRON_OK;
 }
 
-static iron_status reload(iron_server *server, iron__tokens **tokens, iron__daemon *pair,
-                          iron_error *err) {
-    const iron__daemon *now = &server->daemon;
-
-    IRON_TRY(read_secrets(server, tokens, pair, err));
-    if (server->is_tls &&
-        (strcmp(pair->key, now->key) != 0 || strcmp(pair->cert, now->cert) != 0)) {
-        IRON_TRY(iron__connections_renew(server, *pair, err));
-        *pair = (iron__daemon){0};
-    }
-    return IRON_OK;
-}
-
 iron_status iron_server_reload(iron_server *server, iron_error *err) {
     iron__tokens *tokens = NULL, *old;
     iron__daemon pair = {0};
     iron_error why = {0};
-    iron_status status = reload(server, &tokens, &pair, &why);
+    iron_status status = read_secrets(server, &tokens, &pair, &why);
 
+    if (status == IRON_OK && server->is_tls &&
+        (strcmp(pair.key, server->daemon.key) != 0 ||
+         strcmp(pair.cert, server->daemon.cert) != 0)) {
+        status = iron__connections_renew(server, pair, &why);
+        if (status == IRON_OK)
+            pair = (iron__daemon){0};
+    }
     if (status == IRON_OK) {
         pthread_mutex_lock(&server->tokens_lock);
         old = server->tokens;
