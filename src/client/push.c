@@ -170,35 +170,32 @@ static bool read_engine(const iron__json *root, engine_state *e) {
     return is_complete;
 }
 
-/* "There is no engine of this name (404): ...; ..." as far as the problem (RFC 9457) has it. */
-static void read_problem(const iron__json *root, response *r) {
-    const char *title = iron__json_get_text(iron__json_member(root, "title"));
-    const char *detail = iron__json_get_text(iron__json_member(root, "detail"));
-    const char *help = iron__json_get_text(iron__json_member(root, "help"));
-    const char *type = iron__json_get_text(iron__json_member(root, "type"));
-
-    r->is_read_only = type && strcmp(type, READ_ONLY) == 0;
-    if (title)
-        snprintf(r->reason, sizeof r->reason, "%.60s (%u)%s%.90s%s%.90s", title, r->status,
-                 detail ? ": " : "", detail ? detail : "", help ? "; " : "", help ? help : "");
-    for (char *at = r->reason; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7F)
-            *at = ' ';
-}
-
-/* Reads the body of a response, whatever its bytes are. */
+/* Reads the body of a response, whatever its bytes are. Of a problem (RFC 9457) it makes "There is
+ * no engine of this name (404): ...; ..." as far as the problem has that. */
 static void read_response(response *r, unsigned status, const char *body, size_t bytes) {
     const iron__json *root = NULL;
+    const char *title, *detail, *help, *type;
 
     *r = (response){.status = status};
     snprintf(r->reason, sizeof r->reason,
              "it answered %u, and not as iron serve does; check the address", status);
     if (iron__json_parse(body, bytes, iron__allocator_default(), &root, NULL) != IRON_OK)
         return;
-    if (status == 200)
+    if (status == 200) {
         r->has_engine = read_engine(root, &r->engine);
-    else
-        read_problem(root, r);
+    } else {
+        title = iron__json_get_text(iron__json_member(root, "title"));
+        detail = iron__json_get_text(iron__json_member(root, "detail"));
+        help = iron__json_get_text(iron__json_member(root, "help"));
+        type = iron__json_get_text(iron__json_member(root, "type"));
+        r->is_read_only = type && strcmp(type, READ_ONLY) == 0;
+        if (title)
+            snprintf(r->reason, sizeof r->reason, "%.60s (%u)%s%.90s%s%.90s", title, status,
+                     detail ? ": " : "", detail ? detail : "", help ? "; " : "", help ? help : "");
+        for (char *at = r->reason; *at; at++)
+            if ((unsigned char)*at < 0x20 || *at == 0x7F)
+                *at = ' ';
+    }
     iron__json_destroy(iron__allocator_default(), root);
 }
 
@@ -240,12 +237,12 @@ static size_t body_take(request_body *b, char *to, size_t room) {
     if (b->status != IRON_OK)
         return 0;
     if (skip == 0 && room >= b->width) { /* whole tokens */
-        count = room / b->width < left ? room / b->width : (size_t)left;
+        count = iron__min_size(room / b->width, left);
         b->status = iron__parallel_source_read(b->at, b->first + token, to, count, NULL, &b->error);
         count *= b->width;
     } else { /* part of a token */
         assert(b->width <= sizeof cut);
-        count = b->width - skip < room ? b->width - skip : room;
+        count = iron__min_size(b->width - skip, room);
         b->status = iron__parallel_source_read(b->at, b->first + token, cut, 1, NULL, &b->error);
         if (b->status == IRON_OK)
             memcpy(to, cut + skip, count);
@@ -435,7 +432,7 @@ static file_piece piece_at(const push_plan *plan, uint64_t position) {
     uint64_t first = position - plan->base;
     uint64_t rest = plan->tokens - first;
 
-    return (file_piece){position, first, rest < plan->piece ? rest : plan->piece};
+    return (file_piece){position, first, iron__min(rest, plan->piece)};
 }
 
 /* What to do after a response. */
@@ -547,11 +544,10 @@ static iron_status pause_before(const push *p, uint32_t attempt, const response 
              (double)pause / 1000, attempt, p->retries);
     note(p, sentence);
     while (pause > 0) {
-        uint64_t some = pause < PAUSE_SLICE_MS ? pause : PAUSE_SLICE_MS;
-        struct timespec slice = {.tv_nsec = (long)some * 1000000};
+        uint64_t some = iron__min(pause, PAUSE_SLICE_MS);
 
         IRON_TRY(report_progress(&p->progress, token, err));
-        nanosleep(&slice, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)some * 1000000}, NULL);
         pause -= some;
     }
     return IRON_OK;

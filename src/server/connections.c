@@ -232,17 +232,6 @@ static void hand_over(iron__acceptor *a, pending *p) {
         release_lost(a, fd); /* it was closed; unless it was started and has ended, it is listed */
 }
 
-/* libmicrohttpd serves a connection that it was given. From any thread. */
-static void forget_handed_over(iron__acceptor *a, int fd) {
-    pthread_mutex_lock(&a->mutex);
-    for (pending *p = a->handed_over.next; p != &a->handed_over; p = p->next)
-        if (p->fd == fd) {
-            free(unlink_pending(p));
-            break;
-        }
-    pthread_mutex_unlock(&a->mutex);
-}
-
 /* Draining
  *
  * The kernel discards (MSG_TRUNC), so nothing is copied. A duplicate shares its epoll entry with
@@ -915,12 +904,19 @@ static void connection_notify(void *context, struct MHD_Connection *mhd, void **
     const struct sockaddr *address =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     iron_server *server = context;
+    iron__acceptor *a = server->acceptor;
     iron__connection *c;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        pending *p;
 
-        forget_handed_over(server->acceptor, fd);
+        pthread_mutex_lock(&a->mutex);
+        for (p = a->handed_over.next; p != &a->handed_over && p->fd != fd;)
+            p = p->next;
+        if (p != &a->handed_over)
+            free(unlink_pending(p));
+        pthread_mutex_unlock(&a->mutex);
         *socket_context = c = connection_open(server, fd, address);
         if (c)
             c->mhd = mhd;
@@ -929,7 +925,7 @@ static void connection_notify(void *context, struct MHD_Connection *mhd, void **
         return; /* NULL, without memory: its requests end at once */
     }
     if (!*socket_context || connection_close(server, *socket_context))
-        release(server->acceptor, address_key(address));
+        release(a, address_key(address));
     *socket_context = NULL;
 }
 

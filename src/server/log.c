@@ -322,36 +322,27 @@ static void put_json(iron__log *log, iron__log_level level, const char *event,
     end_line(&line);
 }
 
-static void put_event(iron__log *log, iron__log_level level, const char *event,
-                      const iron__log_member *members, const char *format, va_list values) {
+void iron__log_event(iron__log *log, iron__log_level level, const char *event,
+                     const iron__log_member *members, const char *format, ...) {
     char *sentence = NULL;
+    va_list values;
+    int bytes = 0;
 
     if (!wants(log, level) || (!format && !log->options.is_json))
         return;
-    if (format && vasprintf(&sentence, format, values) < 0)
+    va_start(values, format);
+    if (format)
+        bytes = vasprintf(&sentence, format, values);
+    va_end(values);
+    if (bytes < 0) {
         put(log, NULL, 0);
-    else if (log->options.is_json)
+        return;
+    }
+    if (log->options.is_json)
         put_json(log, level, event, members, sentence);
     else
         put_text(log, sentence);
     free(sentence);
-}
-
-void iron__log_event(iron__log *log, iron__log_level level, const char *event,
-                     const iron__log_member *members, const char *sentence, ...) {
-    va_list values;
-
-    va_start(values, sentence);
-    put_event(log, level, event, members, sentence, values);
-    va_end(values);
-}
-
-void iron__note(iron__log *log, const char *format, ...) {
-    va_list values;
-
-    va_start(values, format);
-    put_event(log, IRON_LOG_WARNING, "note", NULL, format, values);
-    va_end(values);
 }
 
 /* Requests */

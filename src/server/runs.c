@@ -11,6 +11,7 @@
  */
 #include "server/server_internal.h"
 
+#include "core/number.h"
 #include "ledger/ledger_internal.h"
 
 #define REST_FACTOR 4u
@@ -129,23 +130,6 @@ static void announce(iron__checker *c) {
     pthread_cond_broadcast(&c->worker.wake);
 }
 
-/* Takes the result of a check. */
-static void keep_check(iron__checker *c, iron__run_check *check) {
-    iron__run_check *old;
-
-    pthread_mutex_lock(&c->worker.mutex);
-    old = find_check(c, check->run);
-    if (!old)
-        old = &c->all[c->count++];
-    for (int k = 0; k < IRON_LEDGER_KINDS; k++)
-        check->most[k] =
-            check->found.totals[k] > old->most[k] ? check->found.totals[k] : old->most[k];
-    iron_ledger_findings_deinit(&old->found);
-    *old = *check;
-    announce(c);
-    pthread_mutex_unlock(&c->worker.mutex);
-}
-
 /* Forgets the runs that are not among the views. */
 static void forget_deleted(iron__checker *c, const iron__run_view *views, size_t count) {
     pthread_mutex_lock(&c->worker.mutex);
@@ -173,7 +157,7 @@ static void check_all(iron_server *server, iron__run_view *views) {
     forget_deleted(c, views, count);
     for (size_t k = 0; k < count && !atomic_load(&server->is_stopping); k++) {
         iron__run_check check;
-        const iron__run_check *old;
+        iron__run_check *old;
         iron_error why = {0};
         bool is_new;
         iron_status status;
@@ -185,10 +169,21 @@ static void check_all(iron_server *server, iron__run_view *views) {
         if (!is_new)
             continue;
         status = check_run(server, &views[k], &check, &why);
-        if (status == IRON_OK)
-            keep_check(c, &check);
-        else if (status != IRON_E_STATE && status != IRON_E_CANCELLED)
-            iron__note(server->log, "cannot check run %s: %s", views[k].name, why.text);
+        if (status != IRON_OK) {
+            if (status != IRON_E_STATE && status != IRON_E_CANCELLED)
+                iron__note(server->log, "cannot check run %s: %s", views[k].name, why.text);
+            continue;
+        }
+        pthread_mutex_lock(&c->worker.mutex);
+        old = find_check(c, check.run);
+        if (!old)
+            old = &c->all[c->count++];
+        for (int kind = 0; kind < IRON_LEDGER_KINDS; kind++)
+            check.most[kind] = iron__max(check.found.totals[kind], old->most[kind]);
+        iron_ledger_findings_deinit(&old->found);
+        *old = check;
+        announce(c);
+        pthread_mutex_unlock(&c->worker.mutex);
     }
 }
 

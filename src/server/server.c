@@ -512,25 +512,6 @@ static iron_status read_secrets(const iron_server *server, iron__tokens **tokens
     return IRON_OK;
 }
 
-static iron_status read_files(iron_server *server, iron_error *err) {
-    const iron_server_options *o = &server->options;
-
-    server->is_tls = o->tls_cert != NULL;
-    IRON_FAIL_IF(!server->is_loopback && !o->token_file, err, IRON_E_ARG,
-                 "listen '%s': an address that others can reach needs a token file (--token-file)",
-                 public_host(server));
-    IRON_TRY(read_secrets(server, &server->tokens, &server->daemon, err));
-    if (!server->is_loopback && !server->is_tls)
-        iron__note(server->log,
-                   "others can reach %s without TLS: the token and all data can be read on their "
-                   "way",
-                   public_host(server));
-    if (o->report)
-        IRON_TRY(iron__small_file_read(o->report, "report", REPORT_BYTES_MAX, false,
-                                       &server->report, &server->report_bytes, err));
-    return IRON_OK;
-}
-
 iron_status iron_server_reload(iron_server *server, iron_error *err) {
     iron__tokens *tokens = NULL, *old;
     iron__daemon pair = {0};
@@ -643,7 +624,19 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
                         : parse_address(l, o->listens[server->listener_count], err));
         server->is_loopback = server->is_loopback && l->is_loopback;
     }
-    IRON_TRY(read_files(server, err));
+    server->is_tls = o->tls_cert != NULL;
+    IRON_FAIL_IF(!server->is_loopback && !o->token_file, err, IRON_E_ARG,
+                 "listen '%s': an address that others can reach needs a token file (--token-file)",
+                 public_host(server));
+    IRON_TRY(read_secrets(server, &server->tokens, &server->daemon, err));
+    if (!server->is_loopback && !server->is_tls)
+        iron__note(server->log,
+                   "others can reach %s without TLS: the token and all data can be read on their "
+                   "way",
+                   public_host(server));
+    if (o->report)
+        IRON_TRY(iron__small_file_read(o->report, "report", REPORT_BYTES_MAX, false,
+                                       &server->report, &server->report_bytes, err));
     server->null_file = fopen("/dev/null", "w");
     IRON_FAIL_IF(!server->null_file, err, IRON_E_IO, "cannot open /dev/null");
     raise_descriptor_limit(server);

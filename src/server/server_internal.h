@@ -209,7 +209,7 @@ void iron__log_event(iron__log *log, iron__log_level level, const char *event,
                      const iron__log_member *members, const char *sentence, ...)
     __attribute__((format(printf, 5, 6)));
 /* The event "note", a warning. */
-void iron__note(iron__log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define iron__note(log, ...) iron__log_event((log), IRON_LOG_WARNING, "note", NULL, __VA_ARGS__)
 
 /* A finished request. What is unknown (NULL, a text whose `at` is NULL) is left out. */
 typedef struct iron__request_record {
