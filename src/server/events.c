@@ -46,6 +46,16 @@ static void write_engine_event(event_stream *s, const iron__store_engine_view *v
             view->sum, view->state, view->seal, view->version);
 }
 
+/* Writes the state of s->kept unless it was sent; false if it was deleted. */
+static bool write_change(event_stream *s, iron__store_engine_view *view) {
+    iron__store_engine_get_view(s->kept, view, NULL);
+    if (!view->is_deleted && view->version != s->version) {
+        write_engine_event(s, view);
+        s->version = view->version;
+    }
+    return !view->is_deleted;
+}
+
 static void write_deleted_event(event_stream *s, const char *name) {
     fprintf(s->to, "event: deleted\ndata: {\"name\": \"%s\"}\n\n", name);
 }
@@ -133,14 +143,9 @@ static void engine_fill(event_stream *s) {
 
     if (s->version && iron__store_engine_wait(s->kept, s->version, WAIT_MS))
         sleep_until(s->written_ns, ENGINE_NS);
-    iron__store_engine_get_view(s->kept, &view, NULL);
-    if (view.is_deleted) {
+    s->is_over = !write_change(s, &view);
+    if (s->is_over)
         write_deleted_event(s, view.plan.name);
-        s->is_over = true;
-    } else if (view.version != s->version) {
-        write_engine_event(s, &view);
-        s->version = view.version;
-    }
 }
 
 static void get_engine_events(iron__request *req) {
@@ -317,17 +322,13 @@ static void write_focus(event_stream *s, const char *name) {
         s->kept = iron__store_find(s->server->store, name);
     if (!s->kept)
         return;
-    iron__store_engine_get_view(s->kept, &view, NULL);
-    if (view.is_deleted) {
-        if (s->version)
-            write_deleted_event(s, name);
-        iron__store_engine_release(s->kept);
-        s->kept = NULL;
-        s->version = 0;
-    } else if (view.version != s->version) {
-        write_engine_event(s, &view);
-        s->version = view.version;
-    }
+    if (write_change(s, &view))
+        return;
+    if (s->version)
+        write_deleted_event(s, name);
+    iron__store_engine_release(s->kept);
+    s->kept = NULL;
+    s->version = 0;
 }
 
 static void all_fill(event_stream *s) {

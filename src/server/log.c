@@ -281,19 +281,6 @@ static void end_line(json_line *line) {
     free(line->text);
 }
 
-/* A text line is one line, whatever is quoted in it. */
-static void put_text(iron__log *log, const char *sentence) {
-    char *line = NULL;
-    int bytes = asprintf(&line, "iron: %s\n", sentence);
-
-    for (int k = 0; k + 1 < bytes; k++)
-        if ((unsigned char)line[k] < 0x20)
-            line[k] = '?';
-    put(log, bytes > 0 ? line : NULL, bytes > 0 ? (size_t)bytes : 0);
-    if (bytes >= 0)
-        free(line);
-}
-
 /* Left out if it is unknown. */
 static void write_address(iron_json_writer *j, const char *name, const struct sockaddr *client) {
     const void *address = client ? iron__address_bytes(client) : NULL;
@@ -303,28 +290,10 @@ static void write_address(iron_json_writer *j, const char *name, const struct so
         iron_json_text(j, name, text);
 }
 
-static void put_json(iron__log *log, iron__log_level level, const char *event,
-                     const iron__log_member *members, const char *sentence) {
-    json_line line;
-
-    if (!begin_line(log, &line, level, event))
-        return;
-    if (!members)
-        iron_json_text(&line.json, "message", sentence);
-    for (; members && members->name; members++) {
-        if (members->text)
-            iron_json_text(&line.json, members->name, members->text);
-        else if (members->address)
-            write_address(&line.json, members->name, members->address);
-        else
-            iron_json_number(&line.json, members->name, members->number);
-    }
-    end_line(&line);
-}
-
 void iron__log_event(iron__log *log, iron__log_level level, const char *event,
                      const iron__log_member *members, const char *format, ...) {
-    char *sentence = NULL;
+    char *sentence = NULL, *text = NULL;
+    json_line line;
     va_list values;
     int bytes = 0;
 
@@ -334,14 +303,29 @@ void iron__log_event(iron__log *log, iron__log_level level, const char *event,
     if (format)
         bytes = vasprintf(&sentence, format, values);
     va_end(values);
+    if (bytes >= 0 && !log->options.is_json)
+        bytes = asprintf(&text, "iron: %s\n", sentence);
     if (bytes < 0) {
         put(log, NULL, 0);
-        return;
+    } else if (text) {
+        for (int k = 0; k + 1 < bytes; k++) /* one line, whatever is quoted in it */
+            if ((unsigned char)text[k] < 0x20)
+                text[k] = '?';
+        put(log, text, (size_t)bytes);
+    } else if (begin_line(log, &line, level, event)) {
+        if (!members)
+            iron_json_text(&line.json, "message", sentence);
+        for (; members && members->name; members++) {
+            if (members->text)
+                iron_json_text(&line.json, members->name, members->text);
+            else if (members->address)
+                write_address(&line.json, members->name, members->address);
+            else
+                iron_json_number(&line.json, members->name, members->number);
+        }
+        end_line(&line);
     }
-    if (log->options.is_json)
-        put_json(log, level, event, members, sentence);
-    else
-        put_text(log, sentence);
+    free(text);
     free(sentence);
 }
 

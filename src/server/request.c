@@ -101,35 +101,13 @@ static iron__http_error bad_query(const char *help, const char *detail) {
     return iron__http_error_make("bad-query", help, "%s", detail);
 }
 
-static iron__http_error add_parameter(iron__target *target, char *pair) {
-    char *equals = strchr(pair, '=');
-
-    if (!equals || equals == pair)
-        return bad_query(HELP_QUERY, "a parameter is not written name=value");
-    *equals = '\0';
-    if (!decode(pair) || !decode(equals + 1))
-        return bad_query(HELP_ESCAPE, "a parameter is not percent-encoded correctly");
-    for (uint32_t k = 0; k < target->pair_count; k++)
-        if (strcmp(target->pairs[k].name, pair) == 0)
-            return iron__http_error_make("bad-query", "give each parameter once",
-                                         "the parameter '%.60s' occurs twice", pair);
-    if (target->pair_count == IRON_QUERY_MAX)
-        return bad_query(HELP_QUERY, "there are too many parameters");
-    target->pairs[target->pair_count].name = pair;
-    target->pairs[target->pair_count++].value = equals + 1;
-    return iron__http_error_none();
-}
-
 /* Splits a target that passed iron__header_check. The caller frees target->room, also after an
  * error. */
 static iron__http_error target_parse(iron__target *target, const char *text) {
-    iron__http_error error = iron__http_error_none();
     size_t bytes = strlen(text) + 1;
-    char *query;
+    char *query, *pair;
 
-    memset(target, 0, sizeof *target);
-    target->variable = "";
-    target->path = "";
+    *target = (iron__target){.variable = "", .path = ""};
     target->room = malloc(2 * bytes); /* the second half is spare: for the variable */
     if (!target->room)
         return iron__http_error_make("internal", "try again later", "the server is out of memory");
@@ -141,15 +119,24 @@ static iron__http_error target_parse(iron__target *target, const char *text) {
         *query++ = '\0';
     if (query && !*query)
         query = NULL;
-    while (query && !error.kind) {
-        char *next = strchr(query, '&');
+    while ((pair = strsep(&query, "&"))) {
+        char *equals = strchr(pair, '=');
 
-        if (next)
-            *next++ = '\0';
-        error = add_parameter(target, query);
-        query = next;
+        if (!equals || equals == pair)
+            return bad_query(HELP_QUERY, "a parameter is not written name=value");
+        *equals = '\0';
+        if (!decode(pair) || !decode(equals + 1))
+            return bad_query(HELP_ESCAPE, "a parameter is not percent-encoded correctly");
+        for (uint32_t k = 0; k < target->pair_count; k++)
+            if (strcmp(target->pairs[k].name, pair) == 0)
+                return iron__http_error_make("bad-query", "give each parameter once",
+                                             "the parameter '%.60s' occurs twice", pair);
+        if (target->pair_count == IRON_QUERY_MAX)
+            return bad_query(HELP_QUERY, "there are too many parameters");
+        target->pairs[target->pair_count].name = pair;
+        target->pairs[target->pair_count++].value = equals + 1;
     }
-    return error;
+    return iron__http_error_none();
 }
 
 /* Does the path match the pattern? Then *variable is the part for {...}, as sent. */
@@ -335,12 +322,6 @@ static iron__http_error check_header(iron__request *req, const char *method, con
  * (then the Host is that name). Neither is accepted. Names are compared as text and never looked
  * up. */
 
-static bool is_port(iron__text port) {
-    uint64_t value;
-
-    return port.bytes <= 5 && iron__text_number(port, &value) && value > 0 && value <= 65535;
-}
-
 static bool is_name(iron__text name) {
     for (size_t k = 0; k < name.bytes; k++) {
         char c = name.at[k];
@@ -368,6 +349,8 @@ static bool host_name(iron__text host, iron__text *name) {
     bool is_bracketed = host.bytes > 0 && host.at[0] == '[';
     const char *end = memchr(host.at, is_bracketed ? ']' : ':', host.bytes);
     struct in6_addr v6;
+    iron__text port;
+    uint64_t number;
 
     if (is_bracketed) {
         if (!end)
@@ -378,8 +361,10 @@ static bool host_name(iron__text host, iron__text *name) {
         end = end ? end : host.at + host.bytes;
         *name = (iron__text){host.at, (size_t)(end - host.at)};
     }
+    port = (iron__text){end + 1, (size_t)(host.at + host.bytes - end) - 1};
     if (end != host.at + host.bytes &&
-        (*end != ':' || !is_port((iron__text){end + 1, host.bytes - (size_t)(end - host.at) - 1})))
+        (*end != ':' || port.bytes > 5 || !iron__text_number(port, &number) || number == 0 ||
+         number > 65535))
         return false;
     return is_bracketed ? read_address(*name, AF_INET6, &v6) : is_name(*name);
 }
@@ -799,27 +784,21 @@ static enum MHD_Result handle(void *server, struct MHD_Connection *mhd, const ch
     return take(req, bytes, taken);
 }
 
-/* The engine in the path or, where that is a parameter, in the query. */
-static const char *engine_of(const iron__request *req) {
-    const iron__route *route = req->route;
-
-    if (route && strstr(route->pattern, "{run}"))
-        return "";
-    if (req->variable[0] || !route || !route->query || !strstr(route->query, "engine"))
-        return req->variable;
-    return iron__request_query(req, "engine");
-}
-
 static void log_request(const iron__request *req, uint64_t ns) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(req->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     iron__connection *c = req->connection;
+    const iron__route *route = req->route;
+    bool is_run = route && strstr(route->pattern, "{run}");
+    bool is_in_query = !req->variable[0] && route && route->query && strstr(route->query, "engine");
     iron__request_record record = {
         .id = req->id,
         .method = {req->method[0] ? req->method : NULL, strlen(req->method)},
         .target = {req->target_at ? req->target_text : NULL, strlen(req->target_text)},
-        .route = req->route,
-        .engine = engine_of(req),
+        .route = route,
+        .engine = is_run        ? ""
+                  : is_in_query ? iron__request_query(req, "engine")
+                                : req->variable,
         .client = info ? info->client_addr : NULL,
         .bytes_in = req->received_bytes,
         .bytes_out = req->sent_bytes,

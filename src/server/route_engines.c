@@ -297,36 +297,14 @@ static void delete_engine(iron__request *req) {
 
 /* GET /v1/engines/{name}/batches: an engine's history, one page at a time */
 
-/* A page past the end is empty, and the next one starts there too, so that a client that waits for
- * more asks for the right ones. */
-static void respond_page(iron__request *req, const iron__batch_row *rows, size_t count,
-                         uint64_t since, uint64_t first, uint64_t total) {
-    iron_json_writer *j = iron__response_json(req);
-    uint64_t next = count > 0 ? rows[count - 1].batch + 1 : since;
-
-    iron_json_open(j, "batches", '[');
-    for (const iron__batch_row *row = rows; row < rows + count; row++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_number(j, "batch", row->batch);
-        iron_json_number(j, "position", row->position);
-        iron_json_number(j, "tokens", row->tokens);
-        iron__write_sums(j, row->xors, row->sum);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-    iron_json_number(j, "first", first);
-    iron_json_number(j, "next", next);
-    iron_json_number(j, "total", total > next || count == 0 ? total : next);
-    iron__response_json_end(req, 200);
-}
-
 static void get_batches(iron__request *req) {
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for a page of batches"};
-    uint64_t since = 0, limit = BATCHES_DEFAULT, first = 0;
+    uint64_t since = 0, limit = BATCHES_DEFAULT, first = 0, next;
     iron_status status = IRON_E_NOMEM;
     iron__store_engine_view view;
     iron__store_engine *kept;
     iron__batch_row *rows;
+    iron_json_writer *j;
     size_t count = 0;
 
     if (!iron__route_number(req, "since", 0, UINT64_MAX, &since) ||
@@ -337,13 +315,31 @@ static void get_batches(iron__request *req) {
     iron__store_engine_get_view(kept, &view, NULL);
     if (rows)
         status = iron__store_engine_batches(kept, since, rows, limit, &count, &first, &err);
-    if (status == IRON_OK)
-        respond_page(req, rows, count, since, first, view.batches);
-    else if (status == IRON_E_STATE)
+    if (status == IRON_OK) {
+        j = iron__response_json(req);
+        iron_json_open(j, "batches", '[');
+        for (const iron__batch_row *row = rows; row < rows + count; row++) {
+            iron_json_open(j, NULL, '{');
+            iron_json_number(j, "batch", row->batch);
+            iron_json_number(j, "position", row->position);
+            iron_json_number(j, "tokens", row->tokens);
+            iron__write_sums(j, row->xors, row->sum);
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        /* A page past the end is empty, and the next one starts there too, so that a client that
+         * waits for more asks for the right ones. */
+        next = count > 0 ? rows[count - 1].batch + 1 : since;
+        iron_json_number(j, "first", first);
+        iron_json_number(j, "next", next);
+        iron_json_number(j, "total", view.batches > next || count == 0 ? view.batches : next);
+        iron__response_json_end(req, 200);
+    } else if (status == IRON_E_STATE) {
         iron__response_problem(req, "no-such-engine", "GET /v1/engines lists the engines.",
                                "%s was deleted while its batches were read", req->variable);
-    else
+    } else {
         iron__route_failure(req, &err);
+    }
     free(rows);
     iron__store_engine_release(kept);
 }

@@ -10,6 +10,7 @@
  */
 #include "server/server_internal.h"
 
+#include "core/number.h"
 #include "io/checksum.h"
 #include "ledger/ledger_internal.h"
 
@@ -69,7 +70,7 @@ static iron__run_record record_of(const unsigned char *frame, size_t bytes) {
     } else {
         r.time = iron__ledger_u64(payload);
     }
-    r.time = r.time < INT64_MAX / 2 ? r.time : INT64_MAX / 2;
+    r.time = iron__min(r.time, INT64_MAX / 2);
     iron__run_record_seal(&r);
     return r;
 }
@@ -294,26 +295,6 @@ static bool take_point(void *context, uint64_t rank, const unsigned char *bytes,
     return true;
 }
 
-static void write_points(iron_json_writer *j, const progress *p) {
-    iron_json_open(j, "by_rank", '[');
-    for (size_t k = 0; k < p->used; k++) {
-        if (k == 0 || p->points[k].rank != p->points[k - 1].rank) {
-            iron_json_open(j, NULL, '{');
-            iron_json_number(j, "rank", p->points[k].rank);
-            iron_json_open(j, "points", '[');
-        }
-        iron_json_open(j, NULL, '[');
-        iron_json_number(j, NULL, p->points[k].time_ms);
-        iron_json_number(j, NULL, p->points[k].step);
-        iron_json_close(j, ']');
-        if (k + 1 == p->used || p->points[k].rank != p->points[k + 1].rank) {
-            iron_json_close(j, ']');
-            iron_json_close(j, '}');
-        }
-    }
-    iron_json_close(j, ']');
-}
-
 static void get_progress(iron__request *req) {
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for the steps of a run"};
     iron__run_cursor at = {.rank = -1};
@@ -321,21 +302,38 @@ static void get_progress(iron__request *req) {
     progress p = {.count = 0};
     iron__run_rank *ranks;
     iron__run_view view;
+    iron_json_writer *j;
     bool is_over = false;
 
     ranks = read_ranks(req, &view, &p.count);
     if (!ranks)
         return;
     p.ranks = ranks;
-    p.limit = p.count > 0 ? POINTS_MAX / p.count : 2; /* 16 at least */
-    p.limit = p.limit < RANK_POINTS_MAX ? p.limit : RANK_POINTS_MAX;
+    p.limit = p.count > 0 ? iron__min(POINTS_MAX / p.count, RANK_POINTS_MAX) : 2; /* 16 at least */
     p.points = calloc(p.count * p.limit + 1, sizeof *p.points);
     status = p.points ? IRON_OK : IRON_E_NOMEM;
     while (status == IRON_OK && !is_over)
         status = iron__store_run_records(req->server->store, view.id, &at, take_point, &p, &is_over,
                                          &err);
     if (status == IRON_OK) {
-        write_points(iron__response_json(req), &p);
+        j = iron__response_json(req);
+        iron_json_open(j, "by_rank", '[');
+        for (size_t k = 0; k < p.used; k++) {
+            if (k == 0 || p.points[k].rank != p.points[k - 1].rank) {
+                iron_json_open(j, NULL, '{');
+                iron_json_number(j, "rank", p.points[k].rank);
+                iron_json_open(j, "points", '[');
+            }
+            iron_json_open(j, NULL, '[');
+            iron_json_number(j, NULL, p.points[k].time_ms);
+            iron_json_number(j, NULL, p.points[k].step);
+            iron_json_close(j, ']');
+            if (k + 1 == p.used || p.points[k].rank != p.points[k + 1].rank) {
+                iron_json_close(j, ']');
+                iron_json_close(j, '}');
+            }
+        }
+        iron_json_close(j, ']');
         iron__response_json_end(req, 200);
     } else {
         iron__route_failure(req, &err);

@@ -109,21 +109,6 @@ bool iron__route_number(iron__request *req, const char *name, uint64_t min, uint
     return false;
 }
 
-/* "0.5" in thousandths; 1000 if it is invalid, as if it were absent. */
-static unsigned weight_of(const char *digits, size_t length) {
-    unsigned weight, unit = 100;
-
-    if (length == 0 || (digits[0] != '0' && digits[0] != '1') || (length > 1 && digits[1] != '.'))
-        return 1000;
-    weight = digits[0] == '1' ? 1000 : 0;
-    for (size_t k = 2; k < length && unit > 0; k++, unit /= 10) {
-        if (digits[k] < '0' || digits[k] > '9')
-            return 1000;
-        weight += unit * (unsigned)(digits[k] - '0');
-    }
-    return weight < 1000 ? weight : 1000;
-}
-
 /* How specifically a range names the type: 3 exactly, 2 by its first half, 1 by a wildcard, else
  * 0. */
 static unsigned closeness(iron__text range, const char *type) {
@@ -137,17 +122,27 @@ static unsigned closeness(iron__text range, const char *type) {
     return iron__text_is(range, type[half] ? "*/*" : "*");
 }
 
-/* The weight (q=) among a range's parameters. */
-static unsigned range_weight(const char *at, size_t length) {
-    const char *end = at + length;
+/* The weight (q=0.5) among a range's parameters, in thousandths; 1000 if it is absent or invalid. */
+static unsigned range_weight(iron__text rest) {
+    const char *end = rest.at + rest.bytes;
 
-    while (at < end) {
-        const char *next = memchr(at, ';', (size_t)(end - at));
-        iron__text word = iron__text_trim((iron__text){at, (size_t)((next ? next : end) - at)});
+    for (const char *at = rest.at, *next; at < end; at = next + 1) {
+        unsigned weight = 0, unit = 1000;
+        iron__text word;
 
-        if (word.bytes >= 2 && (word.at[0] == 'q' || word.at[0] == 'Q') && word.at[1] == '=')
-            return weight_of(word.at + 2, word.bytes - 2);
-        at = next ? next + 1 : end;
+        next = memchr(at, ';', (size_t)(end - at));
+        next = next ? next : end;
+        word = iron__text_trim((iron__text){at, (size_t)(next - at)});
+        if (word.bytes < 2 || strncasecmp(word.at, "q=", 2) != 0)
+            continue;
+        if (word.bytes == 2 || word.at[2] > '1' || (word.bytes > 3 && word.at[3] != '.'))
+            return 1000;
+        for (size_t k = 2; k < word.bytes && unit > 0; k += k == 2 ? 2 : 1, unit /= 10) {
+            if (word.at[k] < '0' || word.at[k] > '9')
+                return 1000;
+            weight += unit * (unsigned)(word.at[k] - '0');
+        }
+        return weight < 1000 ? weight : 1000;
     }
     return 1000;
 }
@@ -164,7 +159,7 @@ unsigned iron__accept_weight(const char *accept, const char *type) {
 
         if (close > best) {
             best = close;
-            weight = name < length ? range_weight(accept + name + 1, length - name - 1) : 1000;
+            weight = range_weight((iron__text){accept + name, length - name});
         }
         accept += length + (accept[length] == ',');
     }

@@ -130,13 +130,16 @@ static void announce(iron__checker *c) {
     pthread_cond_broadcast(&c->worker.wake);
 }
 
-/* Forgets the runs that are not among the views. */
-static void forget_deleted(iron__checker *c, const iron__run_view *views, size_t count) {
-    pthread_mutex_lock(&c->worker.mutex);
-    for (size_t k = c->count; k-- > 0;) {
-        size_t at = 0;
+/* Forgets the runs that were deleted, and checks those that have new records. */
+static void check_all(iron_server *server, iron__run_view *views) {
+    iron__checker *c = &server->checker;
+    size_t count;
 
-        while (at < count && views[at].id != c->all[k].run)
+    if (iron__store_runs(server->store, views, &count, NULL) != IRON_OK)
+        return;
+    pthread_mutex_lock(&c->worker.mutex);
+    for (size_t k = c->count, at; k-- > 0;) {
+        for (at = 0; at < count && views[at].id != c->all[k].run;)
             at++;
         if (at < count)
             continue;
@@ -145,16 +148,6 @@ static void forget_deleted(iron__checker *c, const iron__run_view *views, size_t
         c->all[c->count] = (iron__run_check){.run = 0};
     }
     pthread_mutex_unlock(&c->worker.mutex);
-}
-
-/* Checks the runs that have new records. */
-static void check_all(iron_server *server, iron__run_view *views) {
-    iron__checker *c = &server->checker;
-    size_t count;
-
-    if (iron__store_runs(server->store, views, &count, NULL) != IRON_OK)
-        return;
-    forget_deleted(c, views, count);
     for (size_t k = 0; k < count && !atomic_load(&server->is_stopping); k++) {
         iron__run_check check;
         iron__run_check *old;
