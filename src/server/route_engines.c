@@ -30,83 +30,48 @@ typedef struct reader {
 
 typedef struct member {
     const char *name;
-    iron_status (*read)(reader *r, const struct member *m, const iron__json *value);
-    size_t offset, bytes; /* of the field in the plan */
-    uint64_t min, max;    /* of a number */
+    size_t offset, bytes;       /* of the field in the plan */
+    uint64_t min, max;          /* of a number; max 0: it is a text */
+    const char *words, *listed; /* that a text may be; NULL: any */
 } member;
+
+#define FIELD(name) offsetof(iron__store_plan, name), sizeof(((iron__store_plan *)0)->name)
+
+enum { MEMBER_NAME, MEMBER_POSITIONS, MEMBER_LATTICE };
+
+static const member members[] = {
+    [MEMBER_NAME] = {"name", FIELD(name), 0, 0, NULL, NULL},
+    [MEMBER_POSITIONS] = {"positions", FIELD(positions), 0, 0, "stream batch", "stream or batch"},
+    [MEMBER_LATTICE] = {"lattice", FIELD(lattice), 1, IRON_LATTICE_POINT_MAX, NULL, NULL},
+    {"nodes", FIELD(nodes), 1, UINT64_C(1) << 20, NULL, NULL},
+    {"vocab", FIELD(vocab), 2, UINT64_C(1) << 31, NULL, NULL},
+    {"batch", FIELD(batch), 1, WHOLE_MAX, NULL, NULL},
+    {"mode", FIELD(mode), 0, 0, NULL, NULL},
+    {"backend", FIELD(backend), 0, 0, "auto cpu cuda opencl", "auto, cpu, cuda or opencl"},
+    {"device", FIELD(device), 0, UINT32_MAX, NULL, NULL},
+};
 
 static iron_status wrong_kind(reader *r, const char *name, const char *wanted) {
     r->kind = "bad-json";
     return iron__fail(r->err, IRON_E_ARG, 0, "%s must be %s", name, wanted);
 }
 
-static iron_status read_whole(reader *r, const member *m, const iron__json *value, uint64_t *out) {
+static iron_status read_whole(reader *r, const member *m, const char *name, const iron__json *value,
+                              uint64_t *out) {
     double number;
 
     if (!iron__json_get_number(value, &number))
-        return wrong_kind(r, m->name, "a number");
+        return wrong_kind(r, name, "a number");
     IRON_FAIL_IF(!iron__json_get_whole(value, m->max, out) || *out < m->min, r->err, IRON_E_ARG,
-                 "%s is %.17g; it must be a whole number from %" PRIu64 " to %" PRIu64, m->name,
+                 "%s is %.17g; it must be a whole number from %" PRIu64 " to %" PRIu64, name,
                  number, m->min, m->max);
     return IRON_OK;
 }
 
-static iron_status read_number(reader *r, const member *m, const iron__json *value) {
-    uint64_t whole = 0;
-
-    IRON_TRY(read_whole(r, m, value, &whole));
-    memcpy((char *)r->plan + m->offset, &whole, m->bytes); /* little-endian */
-    return IRON_OK;
-}
-
-static iron_status read_text(reader *r, const member *m, const iron__json *value) {
-    const char *text = iron__json_get_text(value);
-
-    if (!text)
-        return wrong_kind(r, m->name, "a string");
-    IRON_FAIL_IF(!*text || strlen(text) >= m->bytes, r->err, IRON_E_ARG,
-                 "%s has %zu characters; it must have 1 to %zu", m->name, strlen(text),
-                 m->bytes - 1);
-    memcpy((char *)r->plan + m->offset, text, strlen(text) + 1);
-    return IRON_OK;
-}
-
-static iron_status read_name(reader *r, const member *m, const iron__json *value) {
-    const char *text = iron__json_get_text(value);
-
-    if (text) {
-        r->kind = "bad-name";
-        IRON_FAIL_IF(!iron__engine_name_is_valid(text), r->err, IRON_E_ARG,
-                     "'%.80s' is not a valid engine name", text);
-    }
-    return read_text(r, m, value);
-}
-
-static iron_status read_backend(reader *r, const member *m, const iron__json *value) {
-    const char *text = iron__json_get_text(value);
-
-    IRON_FAIL_IF(text && !iron__text_is_one_of(iron__text_of(text), "auto cpu cuda opencl", false),
-                 r->err, IRON_E_ARG, "backend is '%.40s'; it must be auto, cpu, cuda or opencl",
-                 text);
-    return read_text(r, m, value);
-}
-
-static iron_status read_positions(reader *r, const member *m, const iron__json *value) {
-    const char *text = iron__json_get_text(value);
-
-    if (!text)
-        return wrong_kind(r, m->name, "a string");
-    IRON_FAIL_IF(strcmp(text, "stream") != 0 && strcmp(text, "batch") != 0, r->err, IRON_E_ARG,
-                 "positions is '%.40s'; it must be stream or batch", text);
-    r->plan->positions = text[0] == 's' ? IRON_POSITIONS_STREAM : IRON_POSITIONS_BATCH;
-    return IRON_OK;
-}
-
 static iron_status read_lattice(reader *r, const member *m, const iron__json *value) {
-    member point = {.name = "a point of lattice", .min = m->min, .max = m->max};
     size_t count = iron__json_length(value);
 
-    if (!value || value->kind != IRON_JSON_ARRAY)
+    if (value->kind != IRON_JSON_ARRAY)
         return wrong_kind(r, m->name, "an array of numbers");
     IRON_FAIL_IF(count < IRON_LATTICE_MIN || count > IRON_LATTICE_MAX, r->err, IRON_E_ARG,
                  "lattice has %zu points; it must have %u to %u", count, IRON_LATTICE_MIN,
@@ -114,26 +79,43 @@ static iron_status read_lattice(reader *r, const member *m, const iron__json *va
     for (size_t k = 0; k < count; k++) {
         uint64_t whole = 0;
 
-        IRON_TRY(read_whole(r, &point, iron__json_at(value, k), &whole));
+        IRON_TRY(read_whole(r, m, "a point of lattice", iron__json_at(value, k), &whole));
         r->plan->lattice[k] = (uint32_t)whole;
     }
     r->plan->lattice_count = (uint32_t)count;
     return iron__lattice_check(r->plan->lattice, (uint32_t)count, r->err);
 }
 
-#define FIELD(name) offsetof(iron__store_plan, name), sizeof(((iron__store_plan *)0)->name)
+static iron_status read_member(reader *r, const member *m, const iron__json *value) {
+    void *field = (char *)r->plan + m->offset;
+    const char *text = iron__json_get_text(value);
+    uint64_t whole = 0;
 
-static const member members[] = {
-    {"name", read_name, FIELD(name), 0, 0},
-    {"nodes", read_number, FIELD(nodes), 1, UINT64_C(1) << 20},
-    {"vocab", read_number, FIELD(vocab), 2, UINT64_C(1) << 31},
-    {"batch", read_number, FIELD(batch), 1, WHOLE_MAX},
-    {"positions", read_positions, FIELD(positions), 0, 0},
-    {"lattice", read_lattice, FIELD(lattice), 1, IRON_LATTICE_POINT_MAX},
-    {"mode", read_text, FIELD(mode), 0, 0},
-    {"backend", read_backend, FIELD(backend), 0, 0},
-    {"device", read_number, FIELD(device), 0, UINT32_MAX},
-};
+    if (m == &members[MEMBER_LATTICE])
+        return read_lattice(r, m, value);
+    if (m->max > 0) {
+        IRON_TRY(read_whole(r, m, m->name, value, &whole));
+        memcpy(field, &whole, m->bytes); /* little-endian */
+        return IRON_OK;
+    }
+    if (!text)
+        return wrong_kind(r, m->name, "a string");
+    if (m == &members[MEMBER_NAME] && !iron__engine_name_is_valid(text)) {
+        r->kind = "bad-name";
+        IRON_FAIL(r->err, IRON_E_ARG, "'%.80s' is not a valid engine name", text);
+    }
+    IRON_FAIL_IF(m->words && !iron__text_is_one_of(iron__text_of(text), m->words, false), r->err,
+                 IRON_E_ARG, "%s is '%.40s'; it must be %s", m->name, text, m->listed);
+    if (m == &members[MEMBER_POSITIONS]) {
+        r->plan->positions = text[0] == 's' ? IRON_POSITIONS_STREAM : IRON_POSITIONS_BATCH;
+        return IRON_OK;
+    }
+    IRON_FAIL_IF(!*text || strlen(text) >= m->bytes, r->err, IRON_E_ARG,
+                 "%s has %zu characters; it must have 1 to %zu", m->name, strlen(text),
+                 m->bytes - 1);
+    memcpy(field, text, strlen(text) + 1);
+    return IRON_OK;
+}
 
 static const member *find_member(const char *name) {
     for (size_t k = 0; k < sizeof members / sizeof members[0]; k++)
@@ -156,10 +138,8 @@ static iron_status read_plan(const iron__json *root, void *context, iron_error *
                      root->items[k].name);
     IRON_FAIL_IF(!iron__json_member(root, "name"), r->err, IRON_E_ARG, "name is missing");
     for (uint32_t k = 0; k < root->count; k++) {
-        const member *m = find_member(root->items[k].name);
-
         r->kind = "bad-configuration";
-        IRON_TRY(m->read(r, m, &root->items[k]));
+        IRON_TRY(read_member(r, find_member(root->items[k].name), &root->items[k]));
     }
     return IRON_OK;
 }
