@@ -223,8 +223,7 @@ static void create_ticket(iron__request *req) {
     iron__response_json_end(req, 201);
 }
 
-const iron__route iron__route_create_ticket = {
-    .method = "POST", .pattern = "/v1/tickets", .end = create_ticket};
+IRON_ROUTE(create_ticket, "POST", "/v1/tickets", .end = create_ticket);
 
 /* Access */
 

@@ -156,8 +156,7 @@ static void get_engine_events(iron__request *req) {
         respond(req, s);
 }
 
-const iron__route iron__route_engine_events = {
-    .method = "GET", .pattern = "/v1/engines/{name}/events", .end = get_engine_events};
+IRON_ROUTE(engine_events, "GET", "/v1/engines/{name}/events", .end = get_engine_events);
 
 /* GET /v1/events: what changes of any engine, at most four times a second, and every change of the
  * one engine in focus, at most 60 times a second.
@@ -365,8 +364,7 @@ static void get_all_events(iron__request *req) {
     respond(req, &a->stream);
 }
 
-const iron__route iron__route_events = {
-    .method = "GET", .pattern = "/v1/events", .query = "engine", .end = get_all_events};
+IRON_ROUTE(events, "GET", "/v1/events", .query = "engine", .end = get_all_events);
 
 /* GET /v1/runs/{run}/events: an event `run` when there are new records or a new check, at most four
  * times a second, and an event `finding` for each one that was not sent before. */
@@ -459,5 +457,4 @@ static void get_run_events(iron__request *req) {
     respond(req, &e->stream);
 }
 
-const iron__route iron__route_run_events = {
-    .method = "GET", .pattern = "/v1/runs/{run}/events", .end = get_run_events};
+IRON_ROUTE(run_events, "GET", "/v1/runs/{run}/events", .end = get_run_events);

@@ -2,8 +2,8 @@
 /*
  * http.h: a request and its response, as the routes see them.
  *
- * A route is one row (struct iron__route), defined at the end of the file that has its functions
- * and listed in routes.c: the single source for dispatch, for the Allow header of a 405, and for
+ * A route is one row (IRON_ROUTE), defined at the end of the file that has its functions and listed
+ * in routes.c: the single source for dispatch, for the Allow header of a 405, and for
  * scripts/check-openapi. Before a route is called, request.c has checked the header, Host and
  * Origin, the token (unless the row is open) or a ticket (where the row takes one), the path and
  * the method, the names in the query, and Content-Length. Then these functions are called, in this
@@ -128,6 +128,9 @@ typedef struct iron__route {
 } iron__route;
 
 extern const iron__route *const iron__routes[]; /* ends with NULL */
+
+/* A row: IRON_ROUTE(name, "GET", "/v1/...", .end = ...). */
+#define IRON_ROUTE(name, ...) const iron__route iron__route_##name = {__VA_ARGS__}
 
 /* Where a streamed response comes from: fills up to `room` bytes. May block for about a second; 0
  * means nothing yet, a negative number the end. A stream without an end of its own checks

@@ -324,20 +324,11 @@ static void get_batches(iron__request *req) {
     iron__store_engine_release(kept);
 }
 
-const iron__route iron__route_list_engines = {
-    .method = "GET", .pattern = "/v1/engines", .query = "limit after", .end = list_engines};
-const iron__route iron__route_create_engine = {.method = "POST",
-                                               .pattern = "/v1/engines",
-                                               .role = IRON_ROLE_ADMIN,
-                                               .body = IRON_BODY_JSON,
-                                               .end = create_engine};
-const iron__route iron__route_get_engine = {
-    .method = "GET", .pattern = "/v1/engines/{name}", .end = get_engine};
-const iron__route iron__route_delete_engine = {.method = "DELETE",
-                                               .pattern = "/v1/engines/{name}",
-                                               .role = IRON_ROLE_ADMIN,
-                                               .end = delete_engine};
-const iron__route iron__route_batches = {.method = "GET",
-                                         .pattern = "/v1/engines/{name}/batches",
-                                         .query = "since limit",
-                                         .end = get_batches};
+IRON_ROUTE(list_engines, "GET", "/v1/engines", .query = "limit after", .end = list_engines);
+IRON_ROUTE(create_engine, "POST", "/v1/engines", .role = IRON_ROLE_ADMIN, .body = IRON_BODY_JSON,
+           .end = create_engine);
+IRON_ROUTE(get_engine, "GET", "/v1/engines/{name}", .end = get_engine);
+IRON_ROUTE(delete_engine, "DELETE", "/v1/engines/{name}", .role = IRON_ROLE_ADMIN,
+           .end = delete_engine);
+IRON_ROUTE(batches, "GET", "/v1/engines/{name}/batches", .query = "since limit",
+           .end = get_batches);

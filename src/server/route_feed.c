@@ -269,12 +269,6 @@ static void feed_drop(iron__request *req) {
     req->own = NULL;
 }
 
-const iron__route iron__route_feed = {.method = "POST",
-                                      .pattern = "/v1/engines/{name}/feed",
-                                      .query = "dtype at",
-                                      .role = IRON_ROLE_FEED,
-                                      .body = IRON_BODY_STREAM,
-                                      .begin = feed_begin,
-                                      .take = feed_take,
-                                      .end = feed_end,
-                                      .drop = feed_drop};
+IRON_ROUTE(feed, "POST", "/v1/engines/{name}/feed", .query = "dtype at", .role = IRON_ROLE_FEED,
+           .body = IRON_BODY_STREAM, .begin = feed_begin, .take = feed_take, .end = feed_end,
+           .drop = feed_drop);

@@ -265,21 +265,11 @@ static void get_dashboard_style(iron__request *req) {
     respond_embedded(req, "text/css; charset=utf-8", EMBEDDED(css), EMBEDDED(css_gz));
 }
 
-const iron__route iron__route_info = {.method = "GET", .pattern = "/v1/info", .end = get_info};
-const iron__route iron__route_health = {
-    .method = "GET", .pattern = "/healthz", .is_open = true, .is_probe = true, .end = get_health};
-const iron__route iron__route_ready = {
-    .method = "GET", .pattern = "/readyz", .is_open = true, .is_probe = true, .end = get_ready};
-const iron__route iron__route_openapi = {
-    .method = "GET", .pattern = "/openapi.json", .end = get_openapi};
-const iron__route iron__route_dashboard = {
-    .method = "GET", .pattern = "/", .is_open = true, .end = get_dashboard};
-const iron__route iron__route_dashboard_script = {
-    .method = "GET", .pattern = "/dashboard.js", .is_open = true, .end = get_dashboard_script};
-const iron__route iron__route_dashboard_style = {
-    .method = "GET", .pattern = "/dashboard.css", .is_open = true, .end = get_dashboard_style};
-const iron__route iron__route_report = {.method = "GET",
-                                        .pattern = "/report",
-                                        .query = "ticket",
-                                        .takes_ticket = true,
-                                        .end = get_report};
+IRON_ROUTE(info, "GET", "/v1/info", .end = get_info);
+IRON_ROUTE(health, "GET", "/healthz", .is_open = true, .is_probe = true, .end = get_health);
+IRON_ROUTE(ready, "GET", "/readyz", .is_open = true, .is_probe = true, .end = get_ready);
+IRON_ROUTE(openapi, "GET", "/openapi.json", .end = get_openapi);
+IRON_ROUTE(dashboard, "GET", "/", .is_open = true, .end = get_dashboard);
+IRON_ROUTE(dashboard_script, "GET", "/dashboard.js", .is_open = true, .end = get_dashboard_script);
+IRON_ROUTE(dashboard_style, "GET", "/dashboard.css", .is_open = true, .end = get_dashboard_style);
+IRON_ROUTE(report, "GET", "/report", .query = "ticket", .takes_ticket = true, .end = get_report);

@@ -332,5 +332,4 @@ static void get_metrics(iron__request *req) {
     }
 }
 
-const iron__route iron__route_metrics = {
-    .method = "GET", .pattern = "/metrics", .end = get_metrics};
+IRON_ROUTE(metrics, "GET", "/metrics", .end = get_metrics);

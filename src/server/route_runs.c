@@ -445,20 +445,11 @@ static void get_run_diff(iron__request *req) {
     }
 }
 
-const iron__route iron__route_list_runs = {
-    .method = "GET", .pattern = "/v1/runs", .end = list_runs};
-const iron__route iron__route_get_run = {
-    .method = "GET", .pattern = "/v1/runs/{run}", .query = "rank", .end = get_run};
-const iron__route iron__route_delete_run = {
-    .method = "DELETE", .pattern = "/v1/runs/{run}", .role = IRON_ROLE_ADMIN, .end = delete_run};
-const iron__route iron__route_steps = {.method = "POST",
-                                       .pattern = "/v1/runs/{run}/steps",
-                                       .role = IRON_ROLE_FEED,
-                                       .body = IRON_BODY_BYTES,
-                                       .end = post_steps};
-const iron__route iron__route_findings = {
-    .method = "GET", .pattern = "/v1/runs/{run}/findings", .end = get_findings};
-const iron__route iron__route_progress = {
-    .method = "GET", .pattern = "/v1/runs/{run}/progress", .end = get_progress};
-const iron__route iron__route_run_diff = {
-    .method = "GET", .pattern = "/v1/runs/{run}/diff", .query = "reference", .end = get_run_diff};
+IRON_ROUTE(list_runs, "GET", "/v1/runs", .end = list_runs);
+IRON_ROUTE(get_run, "GET", "/v1/runs/{run}", .query = "rank", .end = get_run);
+IRON_ROUTE(delete_run, "DELETE", "/v1/runs/{run}", .role = IRON_ROLE_ADMIN, .end = delete_run);
+IRON_ROUTE(steps, "POST", "/v1/runs/{run}/steps", .role = IRON_ROLE_FEED, .body = IRON_BODY_BYTES,
+           .end = post_steps);
+IRON_ROUTE(findings, "GET", "/v1/runs/{run}/findings", .end = get_findings);
+IRON_ROUTE(progress, "GET", "/v1/runs/{run}/progress", .end = get_progress);
+IRON_ROUTE(run_diff, "GET", "/v1/runs/{run}/diff", .query = "reference", .end = get_run_diff);

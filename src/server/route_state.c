@@ -267,11 +267,8 @@ static void state_drop(iron__request *req) {
     free(reserved);
 }
 
-const iron__route iron__route_state = {.method = "GET",
-                                       .pattern = "/v1/engines/{name}/state",
-                                       .query = "format array",
-                                       .end = get_state,
-                                       .drop = state_drop};
+IRON_ROUTE(state, "GET", "/v1/engines/{name}/state", .query = "format array", .end = get_state,
+           .drop = state_drop);
 
 /* POST /v1/engines/{name}/quantize: numbers to points of the engine's lattice */
 typedef struct question {
@@ -366,7 +363,5 @@ static void post_quantize(iron__request *req) {
                                err.text);
 }
 
-const iron__route iron__route_quantize = {.method = "POST",
-                                          .pattern = "/v1/engines/{name}/quantize",
-                                          .body = IRON_BODY_JSON,
-                                          .end = post_quantize};
+IRON_ROUTE(quantize, "POST", "/v1/engines/{name}/quantize", .body = IRON_BODY_JSON,
+           .end = post_quantize);
