@@ -227,31 +227,13 @@ IRON_ROUTE(create_ticket, "POST", "/v1/tickets", .end = create_ticket);
 
 /* Access */
 
-/* Is it one of the tokens? Then the request gets its rights. */
-static bool take_rights(iron__request *req, iron__text guess) {
-    const iron__tokens *tokens;
-    unsigned char hash[IRON_SHA256_BYTES];
-    const token *found = NULL;
-
-    iron__sha256(guess.at, guess.bytes, hash);
-    pthread_mutex_lock(&req->server->tokens_lock);
-    tokens = req->server->tokens;
-    for (size_t k = 0; k < tokens->count; k++)
-        if (equal(tokens->all[k].hash, hash, sizeof hash)) /* all are compared */
-            found = &tokens->all[k];
-    if (found) {
-        req->role = found->role;
-        memcpy(req->engines, found->engines, sizeof req->engines);
-    }
-    pthread_mutex_unlock(&req->server->tokens_lock);
-    return found != NULL;
-}
-
 iron__http_error iron__access_check(iron__request *req, iron__text authorization,
                                     const char *ticket) {
     static const char scheme[] = "Bearer ";
     size_t scheme_bytes = sizeof scheme - 1;
     iron__text guess = {NULL, 0};
+    unsigned char hash[IRON_SHA256_BYTES];
+    const token *found = NULL;
 
     if (authorization.at && authorization.bytes > scheme_bytes &&
         strncasecmp(authorization.at, scheme, scheme_bytes) == 0)
@@ -259,8 +241,25 @@ iron__http_error iron__access_check(iron__request *req, iron__text authorization
             (iron__text){authorization.at + scheme_bytes, authorization.bytes - scheme_bytes});
     req->role = IRON_ROLE_ADMIN;
     req->engines[0] = '\0';
-    if (!req->server->options.token_file || (guess.at && take_rights(req, guess)))
+    if (!req->server->options.token_file)
         return iron__http_error_none();
+    if (guess.at) {
+        const iron__tokens *tokens;
+
+        iron__sha256(guess.at, guess.bytes, hash);
+        pthread_mutex_lock(&req->server->tokens_lock);
+        tokens = req->server->tokens;
+        for (size_t k = 0; k < tokens->count; k++)
+            if (equal(tokens->all[k].hash, hash, sizeof hash)) /* all are compared */
+                found = &tokens->all[k];
+        if (found) {
+            req->role = found->role;
+            memcpy(req->engines, found->engines, sizeof req->engines);
+        }
+        pthread_mutex_unlock(&req->server->tokens_lock);
+        if (found)
+            return iron__http_error_none();
+    }
     req->role = IRON_ROLE_READ;
     req->is_guess = guess.at || ticket;
     if (!ticket)

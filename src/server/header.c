@@ -314,44 +314,36 @@ static bool read_base64(iron__text text, unsigned char digest[32]) {
     return true;
 }
 
-/* One member, `name=:BASE64:` with parameters that mean nothing. False: it is a SHA-256 that cannot
- * be read. */
-static bool read_digest(iron__text member, unsigned char digest[32], bool *is_sha256) {
-    static const char name[] = "sha-256=";
-    const char *end;
-
-    *is_sha256 = member.bytes >= sizeof name - 1 && memcmp(member.at, name, sizeof name - 1) == 0;
-    if (!*is_sha256)
-        return true;
-    member.at += sizeof name - 1;
-    member.bytes -= sizeof name - 1;
-    end = memchr(member.at, ';', member.bytes);
-    if (end)
-        member = iron__text_trim((iron__text){member.at, (size_t)(end - member.at)});
-    return member.bytes > 2 && member.at[0] == ':' && member.at[member.bytes - 1] == ':' &&
-           read_base64((iron__text){member.at + 1, member.bytes - 2}, digest);
-}
-
+/* A member is `name=:BASE64:`, with parameters that mean nothing. */
 iron__http_error iron__header_digest(const iron__header *header, unsigned char digest[32],
                                      bool *has_digest) {
+    static const char name[] = "sha-256=";
+    size_t skip = sizeof name - 1;
+
     *has_digest = false;
     for (uint32_t k = 0; k < header->count; k++) {
         iron__text rest = header->fields[k].value, member;
         unsigned char found[32];
-        bool is_sha256, is_more = iron__text_is_one_of(header->fields[k].name,
-                                                       "Content-Digest Repr-Digest", true);
+        bool is_more =
+            iron__text_is_one_of(header->fields[k].name, "Content-Digest Repr-Digest", true);
 
         while (is_more) {
             is_more = cut(&rest, ',', &member);
-            if (!read_digest(iron__text_trim(is_more ? member : rest), found, &is_sha256))
+            member = iron__text_trim(is_more ? member : rest);
+            if (member.bytes < skip || memcmp(member.at, name, skip) != 0)
+                continue;
+            member = (iron__text){member.at + skip, member.bytes - skip};
+            if (cut(&(iron__text){member.at, member.bytes}, ';', &member))
+                member = iron__text_trim(member);
+            if (member.bytes <= 2 || member.at[0] != ':' || member.at[member.bytes - 1] != ':' ||
+                !read_base64((iron__text){member.at + 1, member.bytes - 2}, found))
                 return iron__http_error_make("bad-digest", "send `sha-256=:BASE64:` with 32 bytes",
                                              "the digest cannot be read");
-            if (is_sha256 && *has_digest && memcmp(found, digest, sizeof found) != 0)
+            if (*has_digest && memcmp(found, digest, sizeof found) != 0)
                 return iron__http_error_make("bad-digest", "send one digest",
                                              "the digests differ from each other");
-            if (is_sha256)
-                memcpy(digest, found, sizeof found);
-            *has_digest |= is_sha256;
+            memcpy(digest, found, sizeof found);
+            *has_digest = true;
         }
     }
     return iron__http_error_none();

@@ -91,6 +91,12 @@ extern const iron__http_problem iron__http_problems[]; /* ends with a row whose 
 /* NULL for an unknown kind. */
 const iron__http_problem *iron__http_problem_find(const char *kind);
 
+/* Borrowed bytes, not terminated. */
+typedef struct iron__text {
+    const char *at;
+    size_t bytes;
+} iron__text;
+
 /* Routes */
 
 typedef struct iron__request iron__request;
@@ -182,8 +188,6 @@ typedef struct iron__target {
     uint32_t pair_count;
 } iron__target;
 
-#define IRON_TRIMMED_MAX 8u
-
 struct iron__request {
     /* For routes. */
     iron_server *server;
@@ -205,7 +209,6 @@ struct iron__request {
     const char *body_at;   /* and the beginning of the body; NULL: unknown */
     char *target_text;     /* a copy from before libmicrohttpd changed it */
     iron__target target;
-    char *trimmed[IRON_TRIMMED_MAX]; /* copies of header values without their trailing blanks */
     char method[24];
     uint64_t begun_ns;
     uint64_t taken_bytes;    /* of the body, passed to the route; later, discarded */
@@ -231,8 +234,8 @@ struct iron__request {
     iron__response response;
 };
 
-/* A header's value, or NULL. Header fields that must not be repeated were checked. */
-const char *iron__request_header(const iron__request *req, const char *name);
+/* A header's value, or a text whose `at` is NULL. Fields that must not be repeated were checked. */
+iron__text iron__request_header(const iron__request *req, const char *name);
 /* May its token see this engine? */
 bool iron__request_sees(const iron__request *req, const char *engine);
 /* A query parameter's value, percent-decoded, or NULL. No name occurs twice. */

@@ -104,30 +104,23 @@ static bool write_bytes(iron__log *log, const char *at, size_t count) {
     return true;
 }
 
-/* The length of the first whole lines that fit into one write. */
-static size_t take_lines(const char *at, size_t count, uint64_t *lines) {
-    size_t taken = 0;
-
-    *lines = 0;
-    while (taken < count) {
-        const char *end = memchr(at + taken, '\n', count - taken);
-        size_t next = end ? (size_t)(end - at) + 1 : count;
-
-        if (*lines > 0 && next > WRITE_MAX)
-            break;
-        taken = next;
-        ++*lines;
-    }
-    return taken;
-}
-
+/* Each write has the first whole lines that fit into one. */
 static void write_lines(iron__log *log, const char *at, size_t count) {
     bool has_given_up = false;
 
     while (count > 0) {
-        uint64_t lines;
-        size_t bytes = take_lines(at, count, &lines);
+        uint64_t lines = 0;
+        size_t bytes = 0;
 
+        while (bytes < count) {
+            const char *end = memchr(at + bytes, '\n', count - bytes);
+            size_t next = end ? (size_t)(end - at) + 1 : count;
+
+            if (lines > 0 && next > WRITE_MAX)
+                break;
+            bytes = next;
+            lines++;
+        }
         if (!has_given_up && write_bytes(log, at, bytes))
             atomic_fetch_add(&log->lines, lines);
         else

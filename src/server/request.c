@@ -39,19 +39,11 @@
 
 /* What a route may ask of its request */
 
-const char *iron__request_header(const iron__request *req, const char *name) {
-    char **trimmed = ((iron__request *)(uintptr_t)req)->trimmed; /* a cache */
+iron__text iron__request_header(const iron__request *req, const char *name) {
     const char *value = MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, name);
-    iron__text text = iron__text_trim(iron__text_of(value ? value : ""));
-    size_t k = 0;
 
-    if (!value || text.bytes == strlen(value)) /* libmicrohttpd keeps trailing blanks */
-        return value;
-    while (k < IRON_TRIMMED_MAX && trimmed[k])
-        k++;
-    if (k < IRON_TRIMMED_MAX)
-        trimmed[k] = strndup(text.at, text.bytes);
-    return k < IRON_TRIMMED_MAX && trimmed[k] ? trimmed[k] : value;
+    /* libmicrohttpd keeps trailing blanks */
+    return value ? iron__text_trim(iron__text_of(value)) : (iron__text){NULL, 0};
 }
 
 const char *iron__request_query(const iron__request *req, const char *name) {
@@ -714,7 +706,7 @@ static enum MHD_Result begin(iron__request *req, const char *method, const char 
             req->route->begin(req);
     }
     if (req->expected_bytes == 0) {
-        if (!iron__request_header(req, "Expect"))
+        if (!iron__request_header(req, "Expect").at)
             return MHD_YES; /* it calls again at once */
         /* Asked to continue although there is no body, libmicrohttpd would say so, take what
          * follows (the next request, if it is there) for the body, and then refuse our response. */
@@ -723,7 +715,7 @@ static enum MHD_Result begin(iron__request *req, const char *method, const char 
     }
     if (req->is_answered)
         return iron__response_send(req);
-    if (iron__request_header(req, "Expect") && strcmp(version, "HTTP/1.1") == 0)
+    if (iron__request_header(req, "Expect").at && strcmp(version, "HTTP/1.1") == 0)
         atomic_fetch_add(&req->server->responses[1], 1); /* libmicrohttpd sends 100 */
     return enter(req, IRON_PHASE_BODY, 0) ? MHD_YES : MHD_NO;
 }
@@ -846,8 +838,6 @@ static void destroy(void *context, struct MHD_Connection *mhd, void **request,
             atomic_fetch_sub(&server->strangers, 1);
     }
     iron__response_free(&req->response);
-    for (size_t k = 0; k < IRON_TRIMMED_MAX; k++)
-        free(req->trimmed[k]);
     atomic_fetch_sub(&server->document_bytes, counted(req->body_room));
     free(req->body_buffer);
     free(req->target.room);

@@ -122,21 +122,22 @@ static void respond(iron__request *req, iron__feed_outcome outcome, const iron__
 
 /* Reads Idempotency-Key: a structured field's string (RFC 8941), whose parameters mean nothing, or
  * visible characters without quotes. */
-static bool read_key(const char *text, char key[IRON_FEED_KEY_MAX + 1]) {
-    bool is_quoted = text[0] == '"';
+static bool read_key(iron__text text, char key[IRON_FEED_KEY_MAX + 1]) {
+    const char *at = text.at, *end = at + text.bytes;
+    bool is_quoted = at < end && *at == '"';
     size_t count = 0;
 
-    for (text += is_quoted; *text && !(is_quoted && *text == '"'); text++) {
-        if (is_quoted && *text == '\\' && *++text != '"' && *text != '\\')
+    for (at += is_quoted; at < end && !(is_quoted && *at == '"'); at++) {
+        if (is_quoted && *at == '\\' && ++at < end && *at != '"' && *at != '\\')
             return false;
-        if (*text < (is_quoted ? ' ' : '!') || *text > '~' || count == IRON_FEED_KEY_MAX)
+        if (at == end || *at < (is_quoted ? ' ' : '!') || *at > '~' || count == IRON_FEED_KEY_MAX)
             return false;
-        key[count++] = *text;
+        key[count++] = *at;
     }
     key[count] = '\0';
-    if (is_quoted && *text++ != '"')
+    if (is_quoted && at++ == end)
         return false;
-    return count > 0 && (!*text || *text == ';');
+    return count > 0 && (at == end || *at == ';');
 }
 
 /* Keys in use
@@ -190,20 +191,21 @@ static void release_key(iron_server *server, feed_state *f) {
 static bool read_request(iron__request *req, feed_state *f) {
     iron__feed_request *request = &f->request;
     const char *dtype = iron__request_query(req, "dtype");
-    const char *type = iron__request_header(req, "Content-Type");
-    const char *key = iron__request_header(req, "Idempotency-Key");
+    iron__text type = iron__request_header(req, "Content-Type");
+    iron__text key = iron__request_header(req, "Idempotency-Key");
 
     *request = (iron__feed_request){.dtype = IRON_DTYPE_U32,
                                     .has_at = iron__request_query(req, "at") != NULL,
                                     .expected_bytes = req->expected_bytes,
-                                    .key = key ? f->key : NULL};
-    if (type && !iron__text_is_type(iron__text_of(type), "application/octet-stream") &&
-        !iron__text_is_type(iron__text_of(type), "application/x-www-form-urlencoded"))
+                                    .key = key.at ? f->key : NULL};
+    if (type.at && !iron__text_is_type(type, "application/octet-stream") &&
+        !iron__text_is_type(type, "application/x-www-form-urlencoded"))
         iron__response_problem(req, "unsupported-type",
                                "Send the tokens' bytes as application/octet-stream, or without "
                                "Content-Type.",
-                               "the body's type is '%.80s'", type);
-    else if (key && !read_key(key, f->key))
+                               "the body's type is '%.*s'", type.bytes < 80 ? (int)type.bytes : 80,
+                               type.at);
+    else if (key.at && !read_key(key, f->key))
         iron__response_problem(req, "bad-key",
                                "Send a string of 1 to 255 ASCII characters in quotes.",
                                "the Idempotency-Key is not a string, is empty or too long");

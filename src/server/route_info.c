@@ -188,12 +188,12 @@ static void get_ready(iron__request *req) {
 
 /* Responds with embedded bytes and an ETag made of them; 304 if the client has them. */
 static void respond_tagged(iron__request *req, const char *type, const void *bytes, size_t count) {
-    const char *known = iron__request_header(req, "If-None-Match");
+    iron__text known = iron__request_header(req, "If-None-Match");
     char tag[19];
 
     snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", iron__fnv(IRON_FNV_START, bytes, count));
     iron__response_header(req, "ETag", tag);
-    if (known && (strcmp(known, "*") == 0 || strstr(known, tag)))
+    if (known.at && (iron__text_is(known, "*") || strstr(known.at, tag)))
         iron__response_empty(req, 304);
     else
         iron__response_bytes(req, IRON_RESPONSE_STATIC, 200, type, bytes, count);
@@ -233,7 +233,7 @@ static bool wants_gzip(const char *accept_encoding) {
 
 static void respond_embedded(iron__request *req, const char *type, embedded plain,
                              embedded packed) {
-    bool is_packed = wants_gzip(iron__request_header(req, "Accept-Encoding"));
+    bool is_packed = wants_gzip(iron__request_header(req, "Accept-Encoding").at);
     embedded chosen = is_packed ? packed : plain;
 
     if (plain.count == 0) {

@@ -193,7 +193,7 @@ static void respond_state(iron__request *req, iron__store_engine *kept) {
 static form choose_form(iron__request *req) {
     static const char *const words[] = {"json", "state", "npy"};
     const char *text = iron__request_query(req, "format");
-    const char *accept = iron__request_header(req, "Accept");
+    const char *accept = iron__request_header(req, "Accept").at;
     unsigned json = iron__accept_weight(accept, "application/json");
     unsigned bytes = iron__accept_weight(accept, "application/octet-stream");
     form chosen = FORM_JSON;

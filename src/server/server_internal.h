@@ -52,12 +52,6 @@
 #define IRON_TARGET_BYTES_MAX  ((size_t)8 << 10)
 #define IRON_LENGTH_UNKNOWN    UINT64_MAX /* of a chunked body */
 
-/* Borrowed bytes, not terminated. */
-typedef struct iron__text {
-    const char *at;
-    size_t bytes;
-} iron__text;
-
 static inline iron__text iron__text_of(const char *string) {
     return (iron__text){string, strlen(string)};
 }
