@@ -126,7 +126,8 @@ static const char *read_lines(char *text, size_t bytes, iron__tokens *tokens, un
     return "the file is empty; write TOKEN, or lines of TOKEN ROLE [ENGINES]";
 }
 
-iron_status iron__tokens_read(const char *path, iron__tokens **out, iron_error *err) {
+iron_status iron__tokens_read(const char *path, iron__log *log, iron__tokens **out,
+                              iron_error *err) {
     iron__tokens *tokens;
     const char *why = NULL;
     unsigned number = 0;
@@ -143,6 +144,11 @@ iron_status iron__tokens_read(const char *path, iron__tokens **out, iron_error *
     if (!tokens)
         return iron__no_memory(err, "tokens");
     if (!why) {
+        if (tokens->weak)
+            iron__note(log,
+                       "%zu token%s shorter than %u characters and can be guessed; `openssl rand "
+                       "-hex 32` makes a good one",
+                       tokens->weak, tokens->weak == 1 ? " is" : "s are", STRONG_TOKEN);
         *out = tokens;
         return IRON_OK;
     }
@@ -156,14 +162,6 @@ void iron__tokens_destroy(iron__tokens *tokens) {
     if (tokens)
         explicit_bzero(tokens, sizeof *tokens);
     free(tokens);
-}
-
-void iron__tokens_warn(const iron__tokens *tokens, iron__log *log) {
-    if (tokens->weak)
-        iron__note(log,
-                   "%zu token%s shorter than %u characters and can be guessed; `openssl rand -hex "
-                   "32` makes a good one",
-                   tokens->weak, tokens->weak == 1 ? " is" : "s are", STRONG_TOKEN);
 }
 
 /* Tickets */

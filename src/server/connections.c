@@ -429,36 +429,13 @@ static bool make_room(iron__acceptor *a, const uint64_t *key) {
 
 /* Accepting */
 
-/* Counts one more connection, or says why it is refused. */
-static iron__http_error check_limits(iron__acceptor *a, uint64_t key) {
-    const iron_server_options *o = &a->server->options;
-    limit_result result;
-
-    do {
-        pthread_mutex_lock(&a->mutex);
-        result = limits_add(&a->limits, key);
-        pthread_mutex_unlock(&a->mutex);
-    } while (result != LIMIT_OK && make_room(a, result == LIMIT_ADDRESS ? &key : NULL));
-    if (result == LIMIT_ALL)
-        return iron__http_error_make("busy", "try again a little later",
-                                     "all %u connections of the server are in use",
-                                     o->max_connections);
-    if (result == LIMIT_ADDRESS)
-        return iron__http_error_make(
-            "too-many-connections", "reuse connections, or open fewer of them",
-            "all %u connections of this address are in use", o->max_per_address);
-    atomic_fetch_add(&a->server->connections, 1);
-    return iron__http_error_none();
-}
-
 static void add_pending(iron__acceptor *a, pending *p) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = p};
     pending *oldest = a->list.prev;
 
     p->since_ns = a->server->now_ns();
     p->until_ns = p->since_ns + (p->refusal.kind ? REFUSED_WAIT_NS
-                                                 : (uint64_t)a->server->options.header_seconds *
-                                                       1000 * NS_PER_MS);
+                                                 : a->server->options.header_seconds * SECOND_NS);
     insert(&a->list, p);
     if (p->refusal.kind && a->refused_count++ == REFUSED_MAX) {
         /* the oldest of those that wait for their refusal is answered now */
@@ -472,12 +449,29 @@ static void add_pending(iron__acceptor *a, pending *p) {
 
 static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_storage *address,
                            socklen_t bytes) {
+    const iron_server_options *o = &a->server->options;
     uint64_t key = address_key((const struct sockaddr *)address);
-    iron__http_error refusal = check_limits(a, key);
+    iron__http_error refusal = iron__http_error_none();
     bool is_tls = a->server->is_tls;
+    limit_result result;
     pending *p = NULL;
 
-    if (refusal.kind)
+    do {
+        pthread_mutex_lock(&a->mutex);
+        result = limits_add(&a->limits, key);
+        pthread_mutex_unlock(&a->mutex);
+    } while (result != LIMIT_OK && make_room(a, result == LIMIT_ADDRESS ? &key : NULL));
+    if (result == LIMIT_ALL)
+        refusal = iron__http_error_make("busy", "try again a little later",
+                                        "all %u connections of the server are in use",
+                                        o->max_connections);
+    else if (result == LIMIT_ADDRESS)
+        refusal = iron__http_error_make(
+            "too-many-connections", "reuse connections, or open fewer of them",
+            "all %u connections of this address are in use", o->max_per_address);
+    if (result == LIMIT_OK)
+        atomic_fetch_add(&a->server->connections, 1);
+    else
         atomic_fetch_add(&a->server->refused_connections, 1);
     if (!refusal.kind || !is_tls) /* under TLS a refusal cannot be sent */
         p = calloc(1, sizeof *p);

@@ -498,10 +498,8 @@ static iron_status read_secrets(const iron_server *server, iron__tokens **tokens
     const iron_server_options *o = &server->options;
     size_t bytes;
 
-    if (o->token_file) {
-        IRON_TRY(iron__tokens_read(o->token_file, tokens, err));
-        iron__tokens_warn(*tokens, server->log);
-    }
+    if (o->token_file)
+        IRON_TRY(iron__tokens_read(o->token_file, server->log, tokens, err));
     if (o->tls_cert) {
         IRON_TRY(iron__small_file_read(o->tls_cert, "certificate", PEM_BYTES_MAX, false,
                                        &pair->cert, &bytes, err));

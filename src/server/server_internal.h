@@ -226,10 +226,10 @@ void iron__log_request(iron__log *log, const iron__request_record *record);
 
 typedef struct iron__tokens iron__tokens; /* of a token file */
 
-iron_status iron__tokens_read(const char *path, iron__tokens **out, iron_error *err);
+/* Logs too if tokens are too short. */
+iron_status iron__tokens_read(const char *path, iron__log *log, iron__tokens **out,
+                              iron_error *err);
 void iron__tokens_destroy(iron__tokens *tokens);
-/* Logs that tokens are too short. */
-void iron__tokens_warn(const iron__tokens *tokens, iron__log *log);
 /* Checks the bearer token or, unless NULL, the ticket, which is redeemed if it is needed; the
  * request gets the rights of its token. */
 iron__http_error iron__access_check(iron__request *req, iron__text authorization,
