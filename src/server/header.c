@@ -76,6 +76,17 @@ bool iron__text_is_one_of(iron__text text, const char *words, bool is_caseless) 
     return false;
 }
 
+bool iron__text_is_word(iron__text text, const char *others) {
+    for (size_t k = 0; k < text.bytes; k++) {
+        char c = text.at[k];
+
+        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+              (c != '\0' && strchr(others, c))))
+            return false;
+    }
+    return text.bytes > 0;
+}
+
 bool iron__text_is_type(iron__text type, const char *name) {
     size_t bytes = strlen(name);
 
@@ -165,17 +176,6 @@ iron__http_error iron__header_parse(const char *bytes, size_t count, iron__heade
 
 /* Checking */
 
-static bool is_token(iron__text text) {
-    for (size_t k = 0; k < text.bytes; k++) {
-        char c = text.at[k];
-
-        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-              (c != '\0' && strchr("!#$%&'*+-.^_`|~", c))))
-            return false;
-    }
-    return text.bytes > 0;
-}
-
 static bool is_field_value(iron__text text) {
     for (size_t k = 0; k < text.bytes; k++)
         if (is_control((unsigned char)text.at[k]))
@@ -233,7 +233,7 @@ static iron__http_error check_fields(const iron__header *header) {
     for (uint32_t k = 0; k < header->count; k++) {
         iron__text name = header->fields[k].name;
 
-        if (!is_token(name))
+        if (!iron__text_is_word(name, "!#$%&'*+-.^_`|~"))
             return malformed("a field's name is a token directly before its colon",
                              "a header field has an invalid name");
         if (!is_field_value(header->fields[k].value))
@@ -249,10 +249,21 @@ static iron__http_error check_fields(const iron__header *header) {
     return iron__http_error_none();
 }
 
-static iron__http_error check_body(iron__header *header) {
+iron__http_error iron__header_check(iron__header *header) {
+    iron__text host = iron__header_get(header, "Host");
+    iron__text expect = iron__header_get(header, "Expect");
     iron__text length = iron__header_get(header, "Content-Length");
     iron__text coding = iron__header_get(header, "Transfer-Encoding");
+    iron__http_error error = check_request_line(header);
 
+    if (!error.kind)
+        error = check_fields(header);
+    if (error.kind)
+        return error;
+    if (host.at && !iron__host_is_valid(host, true))
+        return malformed("send `Host: name:port`", "the Host is not a name with an optional port");
+    if (!host.at && iron__text_is(header->version, "HTTP/1.1"))
+        return malformed("send a Host", "the request has no Host");
     header->body_bytes = 0;
     if (length.at && coding.at)
         return malformed(HELP_BODY, "the request has both Content-Length and Transfer-Encoding");
@@ -265,24 +276,7 @@ static iron__http_error check_body(iron__header *header) {
         return malformed(HELP_BODY, "the Content-Length is not a valid number");
     if (coding.at)
         header->body_bytes = IRON_LENGTH_UNKNOWN;
-    return iron__http_error_none();
-}
-
-iron__http_error iron__header_check(iron__header *header) {
-    iron__text host = iron__header_get(header, "Host");
-    iron__text expect = iron__header_get(header, "Expect");
-    iron__http_error error = check_request_line(header);
-
-    if (!error.kind)
-        error = check_fields(header);
-    if (error.kind)
-        return error;
-    if (host.at && !iron__host_is_valid(host, true))
-        return malformed("send `Host: name:port`", "the Host is not a name with an optional port");
-    if (!host.at && iron__text_is(header->version, "HTTP/1.1"))
-        return malformed("send a Host", "the request has no Host");
-    error = check_body(header);
-    if (!error.kind && expect.at && !iron__text_is_caseless(expect, "100-continue"))
+    if (expect.at && !iron__text_is_caseless(expect, "100-continue"))
         return malformed("send `Expect: 100-continue` or no Expect",
                          "the request expects something this server does not know");
     return error;

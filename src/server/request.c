@@ -314,17 +314,6 @@ static iron__http_error check_header(iron__request *req, const char *method, con
  * (then the Host is that name). Neither is accepted. Names are compared as text and never looked
  * up. */
 
-static bool is_name(iron__text name) {
-    for (size_t k = 0; k < name.bytes; k++) {
-        char c = name.at[k];
-
-        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-              c == '.' || c == '-' || c == '_'))
-            return false;
-    }
-    return name.bytes > 0 && name.bytes <= NAME_BYTES_MAX;
-}
-
 /* Parses an address of a family (into in_addr, in6_addr). */
 static bool read_address(iron__text text, int family, void *address) {
     char copy[INET6_ADDRSTRLEN];
@@ -358,7 +347,8 @@ static bool host_name(iron__text host, iron__text *name) {
         (*end != ':' || port.bytes > 5 || !iron__text_number(port, &number) || number == 0 ||
          number > 65535))
         return false;
-    return is_bracketed ? read_address(*name, AF_INET6, &v6) : is_name(*name);
+    return is_bracketed ? read_address(*name, AF_INET6, &v6)
+                        : iron__text_is_word(*name, ".-_") && name->bytes <= NAME_BYTES_MAX;
 }
 
 bool iron__host_is_valid(iron__text host, bool may_have_port) {

@@ -43,41 +43,33 @@ iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
 }
 
 void iron__route_failure(iron__request *req, const iron_error *err) {
-    iron_error why = {0};
+    const char *kind = "internal", *help = "See the server's log.";
+    bool is_io = err->status == IRON_E_IO; /* a failed or refused write, or something else */
+    iron_error why = *err;
 
-    switch (err->status) {
-    case IRON_E_IO: /* a failed write, one that was refused at the stop, or something else */
-        if (iron__store_failure(req->server->store, &why) != IRON_OK)
-            iron__response_problem(
-                req, "read-only",
-                "It was not acknowledged. The operator must repair the data directory "
-                "and restart the server; then check whether it was done.",
-                "%s", why.text);
-        else if (iron__store_full(req->server->store, &why) != IRON_OK)
-            iron__response_problem(req, "disk-full", IRON_FULL_HELP, "%s", why.text);
-        else if (atomic_load(&req->server->is_stopping))
-            iron__response_problem(req, "stopping", "Try again when the server is back.",
-                                   "the server is stopping");
-        else
-            iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
-        break;
-    case IRON_E_FORMAT:
-        iron__response_problem(
-            req, "damaged",
-            "The stored data differ from what was written: check the disk, and restore "
-            "the data directory from a backup.",
-            "%s", err->text);
-        break;
-    case IRON_E_NOMEM:
-        iron__response_problem(req, "busy", "Nothing was changed. Try again.", "%s", err->text);
-        break;
-    case IRON_E_UNSUPPORTED:
-        iron__response_problem(req, "backend-unavailable",
-                               "GET /v1/info lists the available backends.", "%s", err->text);
-        break;
-    default:
-        iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
+    if (is_io && iron__store_failure(req->server->store, &why) != IRON_OK) {
+        kind = "read-only";
+        help = "It was not acknowledged. The operator must repair the data directory "
+               "and restart the server; then check whether it was done.";
+    } else if (is_io && iron__store_full(req->server->store, &why) != IRON_OK) {
+        kind = "disk-full";
+        help = IRON_FULL_HELP;
+    } else if (is_io && atomic_load(&req->server->is_stopping)) {
+        kind = "stopping";
+        help = "Try again when the server is back.";
+        why = (iron_error){.text = "the server is stopping"};
+    } else if (err->status == IRON_E_FORMAT) {
+        kind = "damaged";
+        help = "The stored data differ from what was written: check the disk, and restore "
+               "the data directory from a backup.";
+    } else if (err->status == IRON_E_NOMEM) {
+        kind = "busy";
+        help = "Nothing was changed. Try again.";
+    } else if (err->status == IRON_E_UNSUPPORTED) {
+        kind = "backend-unavailable";
+        help = "GET /v1/info lists the available backends.";
     }
+    iron__response_problem(req, kind, help, "%s", why.text);
 }
 
 void iron__route_no_memory(iron__request *req, const char *what) {

@@ -68,6 +68,8 @@ static inline bool iron__text_is_caseless(iron__text text, const char *word) {
 iron__text iron__text_trim(iron__text text);
 /* Decimal digits below 2^64; false, and `value` is unchanged, for anything else. */
 bool iron__text_number(iron__text text, uint64_t *value);
+/* Has it letters, digits and these other characters alone, and at least one? */
+bool iron__text_is_word(iron__text text, const char *others);
 /* Is it one of the words, which are separated by blanks? */
 bool iron__text_is_one_of(iron__text text, const char *words, bool is_caseless);
 /* Is it this media type, with or without parameters? */
