@@ -822,35 +822,31 @@ static iron_status timeouts_start(iron_server *server, iron_error *err) {
  * make_room. Those that have sent a token go last. */
 static bool shut_longest_idle(iron_server *server, const uint64_t *key) {
     const iron__connection *end = &server->connected;
-    iron__connection *chosen = NULL;
-    uint64_t since_ns = 0;
-    bool is_shut = false;
+    iron__connection *chosen = NULL; /* stays locked */
 
     pthread_mutex_lock(&server->timeouts.mutex);
     for (iron__connection *c = end->next; c != end; c = c->next) {
+        iron__connection *passed = c;
+
         pthread_mutex_lock(&c->mutex);
         if (c->phase == IRON_PHASE_IDLE && (!key || c->key == *key) &&
             (!chosen || c->is_known < chosen->is_known ||
-             (c->is_known == chosen->is_known && c->since_ns < since_ns))) {
+             (c->is_known == chosen->is_known && c->since_ns < chosen->since_ns))) {
+            passed = chosen;
             chosen = c;
-            since_ns = c->since_ns;
         }
-        pthread_mutex_unlock(&c->mutex);
+        if (passed)
+            pthread_mutex_unlock(&passed->mutex);
     }
     if (chosen) {
-        pthread_mutex_lock(&chosen->mutex);
-        is_shut = chosen->phase == IRON_PHASE_IDLE;
-        if (is_shut) {
-            chosen->phase = IRON_PHASE_SHUT;
-            chosen->is_released = true;
-            shutdown(chosen->fd, SHUT_RDWR);
-        }
+        chosen->phase = IRON_PHASE_SHUT;
+        chosen->is_released = true;
+        shutdown(chosen->fd, SHUT_RDWR);
         pthread_mutex_unlock(&chosen->mutex);
-    }
-    if (is_shut)
         release(server->acceptor, chosen->key);
+    }
     pthread_mutex_unlock(&server->timeouts.mutex);
-    return is_shut;
+    return chosen != NULL;
 }
 
 /* A connection that the acceptor hands over has a header already, except under TLS. */

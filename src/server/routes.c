@@ -114,7 +114,7 @@ static unsigned closeness(iron__text range, const char *type) {
     return iron__text_is(range, type[half] ? "*/*" : "*");
 }
 
-/* The weight (q=0.5) among a range's parameters, in thousandths; 1000 if it is absent or invalid. */
+/* The weight (q=0.5) among the parameters, in thousandths; 1000 if it is absent or invalid. */
 static unsigned range_weight(iron__text rest) {
     const char *end = rest.at + rest.bytes;
 

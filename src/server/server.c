@@ -484,14 +484,6 @@ static void raise_descriptor_limit(iron_server *server) {
                (unsigned long long)limit.rlim_cur, *connections);
 }
 
-/* The first address that other machines can reach, for messages. */
-static const char *public_host(const iron_server *server) {
-    for (size_t k = 0; k < server->listener_count; k++)
-        if (!server->listeners[k].is_loopback)
-            return server->listeners[k].host;
-    return "";
-}
-
 /* Reads tokens, key and certificate, which the caller frees; what is not needed stays NULL. */
 static iron_status read_secrets(const iron_server *server, iron__tokens **tokens,
                                 iron__daemon *pair, iron_error *err) {
@@ -599,7 +591,8 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     iron__log_options log;
     struct stat info;
     uint64_t engines;
-    int passed; /* 0: none */
+    int passed;                     /* 0: none */
+    const char *public_host = NULL; /* the first address that other machines can reach */
 
     IRON_TRY(init_options(server, given, err));
     passed = (int)server->service.listen_fd;
@@ -614,24 +607,25 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     iron__log_event(server->log, IRON_LOG_INFO, "start", started, NULL);
     server->listeners = calloc(o->listen_count, sizeof *server->listeners);
     IRON_FAIL_IF(!server->listeners, err, IRON_E_NOMEM, "out of memory for listening sockets");
-    server->is_loopback = true;
     for (; server->listener_count < o->listen_count; server->listener_count++) {
         iron__listener *l = &server->listeners[server->listener_count];
 
         IRON_TRY(passed ? adopt_socket(l, passed, err)
                         : parse_address(l, o->listens[server->listener_count], err));
-        server->is_loopback = server->is_loopback && l->is_loopback;
+        if (!l->is_loopback && !public_host)
+            public_host = l->host;
     }
+    server->is_loopback = !public_host;
     server->is_tls = o->tls_cert != NULL;
     IRON_FAIL_IF(!server->is_loopback && !o->token_file, err, IRON_E_ARG,
                  "listen '%s': an address that others can reach needs a token file (--token-file)",
-                 public_host(server));
+                 public_host);
     IRON_TRY(read_secrets(server, &server->tokens, &server->daemon, err));
     if (!server->is_loopback && !server->is_tls)
         iron__note(server->log,
                    "others can reach %s without TLS: the token and all data can be read on their "
                    "way",
-                   public_host(server));
+                   public_host);
     if (o->report)
         IRON_TRY(iron__small_file_read(o->report, "report", REPORT_BYTES_MAX, false,
                                        &server->report, &server->report_bytes, err));
