@@ -978,8 +978,10 @@ void iron__connections_stop(iron_server *server) {
             (void)!write(a->wake, &one, sizeof one);
             pthread_join(a->thread, NULL);
         }
-        while (a->list.next != &a->list)
-            hang_up(a, a->list.next);
+        for (pending *p = a->list.next, *next; p != &a->list; p = next) {
+            next = p->next;
+            hang_up(a, p);
+        }
         iron__listeners_close(server);
     }
     atomic_store(&server->is_cutting, true);
@@ -992,8 +994,10 @@ void iron__connections_stop(iron_server *server) {
         return;
     while (a->drained_count > 0) /* the last connections get their time to be drained */
         serve_events(a);
-    while (a->handed_over.next != &a->handed_over)
-        free(unlink_pending(a->handed_over.next));
+    for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
+        next = p->next;
+        free(p);
+    }
     if (a->epoll >= 0)
         close(a->epoll);
     if (a->wake >= 0)

@@ -200,9 +200,9 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
 /* Writes what is queued, unless it is not read in time. */
 void iron__log_close(iron__log *log);
 /* An event. Text logs get the sentence, JSON logs the members; without members (a NULL name ends
- * them; NULL: none) the sentence is the JSON member `message`. sentence NULL: JSON logs only. */
+ * them; NULL: none) the sentence is the JSON member `message`. format NULL: JSON logs only. */
 void iron__log_event(iron__log *log, iron__log_level level, const char *event,
-                     const iron__log_member *members, const char *sentence, ...)
+                     const iron__log_member *members, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 /* The event "note", a warning. */
 #define iron__note(log, ...) iron__log_event((log), IRON_LOG_WARNING, "note", NULL, __VA_ARGS__)
