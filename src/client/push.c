@@ -128,12 +128,11 @@ typedef struct engine_state {
 } engine_state;
 
 typedef struct response {
-    unsigned status;   /* HTTP status; 0: no complete response */
-    bool is_lost;      /* with status 0: the connection failed; it may come back */
-    bool has_engine;   /* a 200 with the engine's state */
-    bool is_read_only; /* a 503 that stays until the server is restarted */
-    bool has_retry_after;
-    uint64_t retry_after_s;
+    unsigned status;        /* HTTP status; 0: no complete response */
+    bool is_lost;           /* with status 0: the connection failed; it may come back */
+    bool has_engine;        /* a 200 with the engine's state */
+    bool is_read_only;      /* a 503 that stays until the server is restarted */
+    uint64_t retry_after_s; /* 0: it does not say */
     engine_state engine;
     char reason[200]; /* without an engine: why, in one line */
 } response;
@@ -171,35 +170,32 @@ static bool read_engine(const iron__json *root, engine_state *e) {
     return is_complete;
 }
 
-/* "There is no engine of this name (404): ...; ..." as far as the problem (RFC 9457) has it. */
-static void read_problem(const iron__json *root, response *r) {
-    const char *title = iron__json_get_text(iron__json_member(root, "title"));
-    const char *detail = iron__json_get_text(iron__json_member(root, "detail"));
-    const char *help = iron__json_get_text(iron__json_member(root, "help"));
-    const char *type = iron__json_get_text(iron__json_member(root, "type"));
-
-    r->is_read_only = type && strcmp(type, READ_ONLY) == 0;
-    if (title)
-        snprintf(r->reason, sizeof r->reason, "%.60s (%u)%s%.90s%s%.90s", title, r->status,
-                 detail ? ": " : "", detail ? detail : "", help ? "; " : "", help ? help : "");
-    for (char *at = r->reason; *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7F)
-            *at = ' ';
-}
-
-/* Reads the body of a response, whatever its bytes are. */
+/* Reads the body of a response, whatever its bytes are. Of a problem (RFC 9457) it makes "There is
+ * no engine of this name (404): ...; ..." as far as the problem has that. */
 static void read_response(response *r, unsigned status, const char *body, size_t bytes) {
     const iron__json *root = NULL;
+    const char *title, *detail, *help, *type;
 
     *r = (response){.status = status};
     snprintf(r->reason, sizeof r->reason,
              "it answered %u, and not as iron serve does; check the address", status);
     if (iron__json_parse(body, bytes, iron__allocator_default(), &root, NULL) != IRON_OK)
         return;
-    if (status == 200)
+    if (status == 200) {
         r->has_engine = read_engine(root, &r->engine);
-    else
-        read_problem(root, r);
+    } else {
+        title = iron__json_get_text(iron__json_member(root, "title"));
+        detail = iron__json_get_text(iron__json_member(root, "detail"));
+        help = iron__json_get_text(iron__json_member(root, "help"));
+        type = iron__json_get_text(iron__json_member(root, "type"));
+        r->is_read_only = type && strcmp(type, READ_ONLY) == 0;
+        if (title)
+            snprintf(r->reason, sizeof r->reason, "%.60s (%u)%s%.90s%s%.90s", title, status,
+                     detail ? ": " : "", detail ? detail : "", help ? "; " : "", help ? help : "");
+        for (char *at = r->reason; *at; at++)
+            if ((unsigned char)*at < 0x20 || *at == 0x7F)
+                *at = ' ';
+    }
     iron__json_destroy(iron__allocator_default(), root);
 }
 
@@ -241,12 +237,12 @@ static size_t body_take(request_body *b, char *to, size_t room) {
     if (b->status != IRON_OK)
         return 0;
     if (skip == 0 && room >= b->width) { /* whole tokens */
-        count = room / b->width < left ? room / b->width : (size_t)left;
+        count = iron__min_size(room / b->width, left);
         b->status = iron__parallel_source_read(b->at, b->first + token, to, count, NULL, &b->error);
         count *= b->width;
     } else { /* part of a token */
         assert(b->width <= sizeof cut);
-        count = b->width - skip < room ? b->width - skip : room;
+        count = iron__min_size(b->width - skip, room);
         b->status = iron__parallel_source_read(b->at, b->first + token, cut, 1, NULL, &b->error);
         if (b->status == IRON_OK)
             memcpy(to, cut + skip, count);
@@ -272,8 +268,8 @@ typedef struct http_client {
     char *text;                                    /* of the response: RESPONSE_BYTES_MAX */
     size_t bytes;
     request_body *body; /* that is being sent; or NULL, and then these: */
-    const unsigned char *bytes_at;
-    size_t bytes_left;
+    const unsigned char *piece;
+    size_t piece_bytes, piece_sent;
 } http_client;
 
 static bool receive(void *context, const iron__http_response *got, const void *data, size_t bytes) {
@@ -289,13 +285,12 @@ static bool receive(void *context, const iron__http_response *got, const void *d
 
 static size_t send_body(void *context, char *to, size_t room) {
     http_client *h = context;
-    size_t count = h->bytes_left < room ? h->bytes_left : room;
+    size_t count = iron__min_size(room, h->piece_bytes - h->piece_sent);
 
     if (h->body)
         return body_take(h->body, to, room);
-    memcpy(to, h->bytes_at, count);
-    h->bytes_at += count;
-    h->bytes_left -= count;
+    memcpy(to, h->piece + h->piece_sent, count);
+    h->piece_sent += count;
     return count;
 }
 
@@ -325,23 +320,23 @@ static iron_status http_open(http_client *h, const engine_url *url, const char *
     return IRON_OK;
 }
 
-static void run_request(http_client *h, iron__http_request *request, response *r) {
+static void run_request(http_client *h, const iron__http_request *wanted, response *r) {
+    iron__http_request request = *wanted;
     iron__http_response got;
 
-    request->lines[request->line_count++] = "Accept: application/json, application/problem+json";
+    request.lines[request.line_count++] = "Accept: application/json, application/problem+json";
     if (h->authorization[0])
-        request->lines[request->line_count++] = h->authorization;
-    request->ca_file = h->ca_file;
-    request->is_direct = h->url->is_loopback;
-    request->wants_errors = true;
-    request->body = receive;
-    request->context = h;
-    h->bytes = 0;
-    iron__http_run(h->connection, request, &got);
+        request.lines[request.line_count++] = h->authorization;
+    request.ca_file = h->ca_file;
+    request.is_direct = h->url->is_loopback;
+    request.wants_errors = true;
+    request.body = receive;
+    request.context = h;
+    h->bytes = h->piece_sent = 0;
+    iron__http_run(h->connection, &request, &got);
     if (got.curl_code == IRON_CURLE_OK) {
         read_response(r, got.status, h->text, h->bytes);
-        r->has_retry_after = got.retry_after_s != IRON_COUNT_UNKNOWN && got.retry_after_s > 0;
-        r->retry_after_s = r->has_retry_after ? got.retry_after_s : 0;
+        r->retry_after_s = got.retry_after_s != IRON_COUNT_UNKNOWN ? got.retry_after_s : 0;
         return;
     }
     *r = (response){.is_lost = iron__http_is_transient(&got)};
@@ -354,52 +349,22 @@ static void run_request(http_client *h, iron__http_request *request, response *r
         snprintf(r->reason, sizeof r->reason, "%.190s", got.curl_text);
 }
 
-/* Reads the state of the engine. */
-static void http_ask(http_client *http, response *r) {
-    run_request(http, &(iron__http_request){.url = http->url->engine, .seconds = ASK_SECONDS}, r);
+static iron__http_request request_get(const char *url) {
+    return (iron__http_request){.url = url, .seconds = ASK_SECONDS};
 }
 
-/* Sends the body from its beginning. If the body fails there is no response: see its status. */
-static void http_send(http_client *http, iron_dtype dtype, uint64_t at, request_body *body,
-                      response *r) {
-    char url[URL_BYTES + 64];
-    iron__http_request request = {.url = url,
-                                  .silence_max = SILENT_SECONDS,
-                                  .send = send_body,
-                                  .send_bytes = body->tokens * body->width,
-                                  .lines = {"Expect:", "Content-Type: application/octet-stream"},
-                                  .line_count = 2};
-
-    snprintf(url, sizeof url, "%s/feed?dtype=%s&at=%" PRIu64, http->url->engine,
-             iron_dtype_name(dtype), at);
-    body->taken = 0;
-    http->body = body;
-    run_request(http, &request, r);
+static iron__http_request request_post(const char *url, uint64_t bytes) {
+    return (iron__http_request){.url = url,
+                                .silence_max = SILENT_SECONDS,
+                                .send = send_body,
+                                .send_bytes = bytes,
+                                .lines = {"Expect:", "Content-Type: application/octet-stream"},
+                                .line_count = 2};
 }
 
 /* The seal of a prefix tells whether an engine holds the beginning of this file, without any of its
  * tokens. A scan takes whole quads with all threads; the rest, at most three tokens, is what a seal
  * carries over anyway. */
-
-static iron_status scan_quads(iron_source *source, uint64_t tokens, const push_progress *progress,
-                              iron__seal *seal, iron_error *err) {
-    iron_digest_result r = {.struct_size = sizeof r};
-    iron_manifest *manifest = NULL;
-    iron_scan_options options;
-    iron_status status;
-
-    iron_scan_options_init(&options);
-    options.backend = "cpu";
-    options.count = tokens;
-    options.progress = progress->call;
-    options.context = progress->context;
-    status = iron_scan(source, &options, &manifest, err);
-    if (status == IRON_OK)
-        status = iron_manifest_digest(manifest, &r, err);
-    iron_manifest_destroy(manifest);
-    seal->words = (iron__seal_words){r.words[0], r.words[1], r.words[2], r.words[3]};
-    return status;
-}
 
 /* The seal of the first `tokens` tokens of the source. */
 static iron_status seal_prefix(iron_source *source, iron__parallel_source *at, uint64_t tokens,
@@ -410,8 +375,22 @@ static iron_status seal_prefix(iron_source *source, iron__parallel_source *at, u
     size_t rest = (size_t)(tokens % 4);
     iron__tokens_view view = {iron_source_dtype(source), stored, rest};
     iron__seal seal = {0};
+    iron_digest_result r = {.struct_size = sizeof r};
+    iron_manifest *manifest = NULL;
+    iron_scan_options options;
+    iron_status status;
 
-    IRON_TRY(scan_quads(source, tokens - rest, progress, &seal, err));
+    iron_scan_options_init(&options);
+    options.backend = "cpu";
+    options.count = tokens - rest;
+    options.progress = progress->call;
+    options.context = progress->context;
+    status = iron_scan(source, &options, &manifest, err);
+    if (status == IRON_OK)
+        status = iron_manifest_digest(manifest, &r, err);
+    iron_manifest_destroy(manifest);
+    IRON_TRY(status);
+    seal.words = (iron__seal_words){r.words[0], r.words[1], r.words[2], r.words[3]};
     if (rest > 0) {
         IRON_TRY(iron__parallel_source_read(at, tokens - rest, stored, rest, NULL, err));
         IRON_TRY(iron__view_check(&view, tokens - rest, err));
@@ -453,7 +432,7 @@ static file_piece piece_at(const push_plan *plan, uint64_t position) {
     uint64_t first = position - plan->base;
     uint64_t rest = plan->tokens - first;
 
-    return (file_piece){position, first, rest < plan->piece ? rest : plan->piece};
+    return (file_piece){position, first, iron__min(rest, plan->piece)};
 }
 
 /* What to do after a response. */
@@ -484,7 +463,7 @@ static bool is_temporary(const response *r) {
     case 503:
         return !r->is_read_only;
     default:
-        return r->status >= 500 && r->has_retry_after;
+        return r->status >= 500 && r->retry_after_s > 0;
     }
 }
 
@@ -513,12 +492,11 @@ static next_step after_ask(const response *r, const file_piece *piece) {
  * clients that were disconnected together do not return together; at least what the server asked
  * for (up to five minutes). */
 static uint64_t pause_ms(uint32_t attempt, uint64_t random, uint64_t retry_after_s) {
-    uint64_t asked = 1000 * (retry_after_s < RETRY_AFTER_MAX_S ? retry_after_s : RETRY_AFTER_MAX_S);
+    uint64_t asked = 1000 * iron__min(retry_after_s, RETRY_AFTER_MAX_S);
     uint64_t pause = attempt > 8 ? PAUSE_MAX_MS : FIRST_PAUSE_MS << (attempt - 1);
 
-    pause = pause < PAUSE_MAX_MS ? pause : PAUSE_MAX_MS;
-    pause -= random % (pause / 2);
-    return pause > asked ? pause : asked;
+    pause = iron__min(pause, PAUSE_MAX_MS);
+    return iron__max(pause - random % (pause / 2), asked);
 }
 
 /* The push. */
@@ -535,7 +513,6 @@ typedef struct push {
     push_plan plan;
     push_progress progress;
     engine_state engine; /* as last seen */
-    const char *what;    /* "engine" or "run" */
     uint32_t retries, retried;
     bool may_be_taken; /* the current piece may have been taken without a response */
 } push;
@@ -546,35 +523,56 @@ static void note(const push *p, const char *sentence) {
 }
 
 static iron_status refuse(const push *p, const response *r, iron_error *err) {
-    IRON_FAIL(err, r->status ? IRON_E_STATE : IRON_E_IO, "%s %s: %s%s", p->what, p->url.name,
-              r->reason, r->status == 413 && p->source ? "; --piece makes requests smaller" : "");
+    IRON_FAIL(err, r->status ? IRON_E_STATE : IRON_E_IO, "%s %s: %s%s",
+              p->source ? "engine" : "run", p->url.name, r->reason,
+              r->status == 413 && p->source ? "; --piece makes requests smaller" : "");
 }
 
 static iron_status give_up(const push *p, const response *r, iron_error *err) {
     IRON_FAIL(err, IRON_E_IO,
               "%s %s: %.140s; tried %u times: push again later, it resumes where it stopped",
-              p->what, p->url.name, r->reason, p->retries);
+              p->source ? "engine" : "run", p->url.name, r->reason, p->retries);
 }
 
 /* Waits before attempt 1, 2, ...; the caller may cancel meanwhile. */
 static iron_status pause_before(const push *p, uint32_t attempt, const response *why,
                                 uint64_t token, iron_error *err) {
-    uint64_t pause = pause_ms(attempt, iron__mix64(iron__clock_ns()),
-                              why->has_retry_after ? why->retry_after_s : 0);
+    uint64_t pause = pause_ms(attempt, iron__mix64(iron__clock_ns()), why->retry_after_s);
     char sentence[320];
 
     snprintf(sentence, sizeof sentence, "%s; trying again in %.1f s (%u of %u)", why->reason,
              (double)pause / 1000, attempt, p->retries);
     note(p, sentence);
     while (pause > 0) {
-        uint64_t some = pause < PAUSE_SLICE_MS ? pause : PAUSE_SLICE_MS;
-        struct timespec slice = {.tv_nsec = (long)some * 1000000};
+        uint64_t some = iron__min(pause, PAUSE_SLICE_MS);
 
         IRON_TRY(report_progress(&p->progress, token, err));
-        nanosleep(&slice, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = (long)some * 1000000}, NULL);
         pause -= some;
     }
     return IRON_OK;
+}
+
+/* Sends a request until it is answered: with an engine where there is a source, else with 200, or
+ * with 404 if it is a question. A server that cannot be reached at the beginning is a wrong address
+ * more often than a restart, so for a question that is an error at once; a busy one is waited
+ * for. */
+static iron_status run_until_answered(push *p, const iron__http_request *request, uint64_t token,
+                                      response *r, iron_error *err) {
+    for (uint32_t attempt = 1;; attempt++) {
+        run_request(&p->http, request, r);
+        if (p->source ? r->has_engine && r->engine.batch > 0
+                      : r->status == 200 || (r->status == 404 && !request->send))
+            return IRON_OK;
+        IRON_FAIL_IF(r->is_lost && !request->send, err, IRON_E_IO,
+                     "%.100s: %s; is iron serve running there?", p->url.engine, r->reason);
+        if (!is_temporary(r))
+            return refuse(p, r, err);
+        if (attempt > p->retries)
+            return give_up(p, r, err);
+        IRON_TRY(pause_before(p, attempt, r, token, err));
+        p->retried += request->send != NULL;
+    }
 }
 
 /* The engine must hold the first tokens of the file and nothing else. */
@@ -596,6 +594,7 @@ static iron_status check_prefix(const push *p, iron_error *err) {
     return IRON_OK;
 }
 
+/* Sends a piece from its beginning. If reading it fails there is no response. */
 static iron_status send_piece(push *p, const file_piece *piece, response *r, iron_error *err) {
     iron_dtype dtype = iron_source_dtype(p->source);
     request_body body = {.at = p->at,
@@ -603,8 +602,13 @@ static iron_status send_piece(push *p, const file_piece *piece, response *r, iro
                          .first = piece->first,
                          .tokens = piece->tokens,
                          .progress = &p->progress};
+    char url[URL_BYTES + 64];
+    iron__http_request request = request_post(url, body.tokens * body.width);
 
-    http_send(&p->http, dtype, piece->at, &body, r);
+    snprintf(url, sizeof url, "%s/feed?dtype=%s&at=%" PRIu64, p->url.engine, iron_dtype_name(dtype),
+             piece->at);
+    p->http.body = &body;
+    run_request(&p->http, &request, r);
     if (body.status != IRON_OK && err)
         *err = body.error;
     return body.status;
@@ -612,6 +616,7 @@ static iron_status send_piece(push *p, const file_piece *piece, response *r, iro
 
 static iron_status push_piece(push *p, iron_error *err) {
     file_piece piece = piece_at(&p->plan, p->engine.tokens);
+    iron__http_request question = request_get(p->url.engine);
     response r = {0};
     next_step step = STEP_SEND;
     uint32_t attempt = 0;
@@ -630,7 +635,7 @@ static iron_status push_piece(push *p, iron_error *err) {
                 return give_up(p, &r, err);
             attempt++;
             IRON_TRY(pause_before(p, attempt, &r, piece.first, err));
-            http_ask(&p->http, &r);
+            run_request(&p->http, &question, &r);
             step = after_ask(&r, &piece);
         }
     }
@@ -656,24 +661,12 @@ static iron_status push_piece(push *p, iron_error *err) {
 }
 
 static iron_status run(push *p, iron_error *err) {
+    iron__http_request question = request_get(p->url.engine);
     response r;
     uint64_t position;
     char sentence[80];
 
-    /* a server that cannot be reached at the beginning is a wrong address more often than a
-     * restart, so that is an error at once; a busy one is waited for */
-    for (uint32_t attempt = 1;; attempt++) {
-        http_ask(&p->http, &r);
-        if (r.has_engine && r.engine.batch > 0)
-            break;
-        IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
-                     p->url.engine, r.reason);
-        if (!is_temporary(&r))
-            return refuse(p, &r, err);
-        if (attempt > p->retries)
-            return give_up(p, &r, err);
-        IRON_TRY(pause_before(p, attempt, &r, p->progress.begin, err));
-    }
+    IRON_TRY(run_until_answered(p, &question, p->progress.begin, &r, err));
     p->engine = r.engine;
     /* where the file's first token belongs, and where to resume */
     position = p->engine.tokens;
@@ -698,8 +691,7 @@ static iron_status run(push *p, iron_error *err) {
 
 iron_status iron_push(const iron_push_options *options, iron_source *source, iron_progress progress,
                       void *context, iron_push_result *result, iron_error *err) {
-    push p = {
-        .options = options, .source = source, .progress = {.call = progress}, .what = "engine"};
+    push p = {.options = options, .source = source, .progress = {.call = progress}};
     const engine_state *e = &p.engine;
     iron_status status;
 
@@ -822,26 +814,14 @@ static iron_status find_resume(ledger_push *l, const iron__json *root, iron_erro
 /* Asks what the run has of this rank. */
 static iron_status ask_run(ledger_push *l, iron_error *err) {
     char url[URL_BYTES + 32];
-    iron__http_request request = {.url = url, .seconds = ASK_SECONDS};
+    iron__http_request request = request_get(url);
     const iron__json *root = NULL;
     iron_status status = IRON_OK;
     push *p = &l->base;
     response r;
 
     snprintf(url, sizeof url, "%s?rank=%" PRIu32, p->url.engine, l->result->rank);
-    for (uint32_t attempt = 1;; attempt++) {
-        run_request(&p->http, &request, &r);
-        if (r.status == 200 || r.status == 404)
-            break;
-        IRON_FAIL_IF(r.is_lost, err, IRON_E_IO, "%.100s: %s; is iron serve running there?",
-                     p->url.engine, r.reason);
-        if (!is_temporary(&r))
-            return refuse(p, &r, err);
-        if (attempt > p->retries)
-            return give_up(p, &r, err);
-        IRON_TRY(pause_before(p, attempt, &r, 0, err));
-        request.line_count = 0;
-    }
+    IRON_TRY(run_until_answered(p, &request, 0, &r, err));
     if (r.status == 200 && iron__json_parse(p->http.text, p->http.bytes, iron__allocator_default(),
                                             &root, NULL) == IRON_OK) {
         status = find_resume(l, root, err);
@@ -855,30 +835,13 @@ static iron_status post_piece(ledger_push *l, iron_error *err) {
     const iron__json *root = NULL;
     uint64_t added = 0;
     char url[URL_BYTES + 32];
+    iron__http_request request = request_post(url, l->bytes);
     response r;
 
     snprintf(url, sizeof url, "%s/steps", p->url.engine);
-    for (uint32_t attempt = 1;; attempt++) {
-        iron__http_request request = {
-            .url = url,
-            .silence_max = SILENT_SECONDS,
-            .send = send_body,
-            .send_bytes = l->bytes,
-            .lines = {"Expect:", "Content-Type: application/octet-stream"},
-            .line_count = 2};
-
-        p->http.bytes_at = l->piece;
-        p->http.bytes_left = l->bytes;
-        run_request(&p->http, &request, &r);
-        if (r.status == 200)
-            break;
-        if (!is_temporary(&r))
-            return refuse(p, &r, err);
-        if (attempt > p->retries)
-            return give_up(p, &r, err);
-        IRON_TRY(pause_before(p, attempt, &r, l->at, err));
-        p->retried++;
-    }
+    p->http.piece = l->piece;
+    p->http.piece_bytes = l->bytes;
+    IRON_TRY(run_until_answered(p, &request, l->at, &r, err));
     if (iron__json_parse(p->http.text, p->http.bytes, iron__allocator_default(), &root, NULL) ==
         IRON_OK)
         iron__json_get_whole(iron__json_member(root, "added"), JSON_WHOLE_MAX, &added);
@@ -939,7 +902,7 @@ static iron_status open_ledger(ledger_push *l, iron_error *err) {
 iron_status iron_push_ledger(const iron_push_options *options, const char *path,
                              iron_progress progress, void *context, iron_push_ledger_result *result,
                              iron_error *err) {
-    ledger_push l = {.base = {.options = options, .progress = {.call = progress}, .what = "run"},
+    ledger_push l = {.base = {.options = options, .progress = {.call = progress}},
                      .path = path,
                      .fd = -1,
                      .result = result};

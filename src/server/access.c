@@ -8,13 +8,9 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
 #include "core/hash.h"
-#include "core/sha256.h"
 
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <sys/random.h>
 
 #define TOKEN_FILE_MAX  ((size_t)1 << 20)
@@ -22,7 +18,6 @@
 #define STRONG_TOKEN    16u /* characters; shorter ones can be guessed */
 #define HASH_PREFIX     "sha256:"
 #define TICKET_TEXT     (2 * IRON_TICKET_BYTES + 1)
-#define SECOND_NS       UINT64_C(1000000000)
 #define WRONG_FREE      20u       /* wrong tokens of an address that are answered at once */
 #define WRONG_PERIOD_NS SECOND_NS /* in which it may have one more */
 #define WRONG_WAIT_NS   SECOND_NS /* before others are answered */
@@ -73,102 +68,91 @@ struct iron__tokens {
     token all[TOKENS_MAX];
 };
 
-static iron_status read_token(const char *word, token *t, bool *is_weak, const char **why) {
-    size_t prefix = strlen(HASH_PREFIX);
-
-    *is_weak = false;
-    *why = "a token has 1 to 4096 visible ASCII characters";
-    if (strncmp(word, HASH_PREFIX, prefix) == 0) {
-        *why = "64 hexadecimal digits follow " HASH_PREFIX;
-        return read_hex(word + prefix, t->hash, sizeof t->hash) ? IRON_OK : IRON_E_ARG;
-    }
-    for (const char *at = word; *at; at++)
-        if (*at <= ' ' || *at > '~')
-            return IRON_E_ARG;
-    *is_weak = strlen(word) < STRONG_TOKEN;
-    iron__sha256(word, strlen(word), t->hash);
-    return strlen(word) <= IRON_AUTH_TOKEN_MAX ? IRON_OK : IRON_E_ARG;
-}
-
-static bool read_role(const char *word, iron__role *role) {
-    for (size_t k = 0; k < sizeof role_names / sizeof role_names[0]; k++)
-        if (strcmp(word, role_names[k]) == 0) {
-            *role = (iron__role)k;
-            return true;
-        }
-    return false;
-}
-
-/* is_bare: the line has one word, and is the only one of the file. */
-static iron_status read_line(char *line, iron__tokens *tokens, bool is_bare, const char **why) {
+/* is_bare: the line has one word, and is the only one of the file. Returns what is wrong, or
+ * NULL. */
+static const char *read_line(char *line, iron__tokens *tokens, bool is_bare) {
     char *rest = NULL, *word = strtok_r(line, " \t", &rest), *role = strtok_r(NULL, " \t", &rest);
     char *engines = strtok_r(NULL, " \t", &rest), *more = strtok_r(NULL, " \t", &rest);
     token *t = &tokens->all[tokens->count];
-    bool is_weak = false;
+    size_t prefix = strlen(HASH_PREFIX), bytes = strlen(word);
 
-    *why = "write TOKEN ROLE or TOKEN ROLE ENGINES";
+    if (tokens->count == TOKENS_MAX)
+        return "there are more than 1024 tokens";
     if ((!role && !is_bare) || more)
-        return IRON_E_ARG;
-    t->role = IRON_ROLE_ADMIN;
-    *why = "the role, after the token, is read, feed or admin";
-    if (role && !read_role(role, &t->role))
-        return IRON_E_ARG;
-    *why = "the pattern of engines is longer than a name";
+        return "write TOKEN ROLE or TOKEN ROLE ENGINES";
+    t->role = IRON_ROLE_READ;
+    while (role && t->role <= IRON_ROLE_ADMIN && strcmp(role, role_names[t->role]) != 0)
+        t->role++;
+    if (t->role > IRON_ROLE_ADMIN)
+        return "the role, after the token, is read, feed or admin";
+    if (!role)
+        t->role = IRON_ROLE_ADMIN;
     if (engines && strlen(engines) >= sizeof t->engines)
-        return IRON_E_ARG;
+        return "the pattern of engines is longer than a name";
     snprintf(t->engines, sizeof t->engines, "%s", engines ? engines : "");
-    IRON_TRY(read_token(word, t, &is_weak, why));
+    if (strncmp(word, HASH_PREFIX, prefix) == 0) {
+        if (!read_hex(word + prefix, t->hash, sizeof t->hash))
+            return "64 hexadecimal digits follow " HASH_PREFIX;
+    } else {
+        for (const char *at = word; *at; at++)
+            if (*at <= ' ' || *at > '~' || bytes > IRON_AUTH_TOKEN_MAX)
+                return "a token has 1 to 4096 visible ASCII characters";
+        tokens->weak += bytes < STRONG_TOKEN;
+        iron__sha256(word, bytes, t->hash);
+    }
     tokens->count++;
-    tokens->weak += is_weak;
-    return IRON_OK;
+    return NULL;
 }
 
-static iron_status read_lines(char *text, size_t bytes, iron__tokens *tokens, const char **why,
-                              unsigned *number) {
-    bool is_bare =
-        strcspn(text, " \t\r\n") + strspn(text + strcspn(text, " \t\r\n"), "\r\n") == bytes;
+/* Returns what is wrong, or NULL; *number is the line, 0: the whole file. */
+static const char *read_lines(char *text, size_t bytes, iron__tokens *tokens, unsigned *number) {
+    size_t first = strcspn(text, " \t\r\n");
+    bool is_bare = first + strspn(text + first, "\r\n") == bytes;
+    const char *why = NULL;
     char *rest = text;
 
-    *why = "the file contains a zero byte";
     if (strlen(text) != bytes)
-        return IRON_E_ARG;
-    for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+        return "the file contains a zero byte";
+    for (char *line = strsep(&rest, "\n"); line && !why; line = strsep(&rest, "\n")) {
         ++*number;
         line[strcspn(line, "\r")] = '\0';
         line += strspn(line, " \t");
-        if (!*line || (*line == '#' && !is_bare))
-            continue;
-        *why = "there are more than 1024 tokens";
-        if (tokens->count == TOKENS_MAX)
-            return IRON_E_ARG;
-        IRON_TRY(read_line(line, tokens, is_bare, why));
+        if (*line && (*line != '#' || is_bare))
+            why = read_line(line, tokens, is_bare);
     }
-    *why = "the file is empty; write TOKEN, or lines of TOKEN ROLE [ENGINES]";
+    if (why || tokens->count)
+        return why;
     *number = 0;
-    return tokens->count ? IRON_OK : IRON_E_ARG;
+    return "the file is empty; write TOKEN, or lines of TOKEN ROLE [ENGINES]";
 }
 
-iron_status iron__tokens_read(const char *path, iron__tokens **out, iron_error *err) {
+iron_status iron__tokens_read(const char *path, iron__log *log, iron__tokens **out,
+                              iron_error *err) {
     iron__tokens *tokens;
-    const char *why = "";
+    const char *why = NULL;
     unsigned number = 0;
-    iron_status status;
     size_t bytes;
     char *text;
 
     *out = NULL;
     IRON_TRY(iron__small_file_read(path, "token file", TOKEN_FILE_MAX, true, &text, &bytes, err));
     tokens = calloc(1, sizeof *tokens);
-    status = tokens ? read_lines(text, bytes, tokens, &why, &number) : IRON_E_NOMEM;
+    if (tokens)
+        why = read_lines(text, bytes, tokens, &number);
     explicit_bzero(text, bytes);
     free(text);
-    *out = tokens;
-    if (status == IRON_OK)
-        return IRON_OK;
-    iron__tokens_destroy(tokens);
-    *out = NULL;
-    if (status == IRON_E_NOMEM)
+    if (!tokens)
         return iron__no_memory(err, "tokens");
+    if (!why) {
+        if (tokens->weak)
+            iron__note(log,
+                       "%zu token%s shorter than %u characters and can be guessed; `openssl rand "
+                       "-hex 32` makes a good one",
+                       tokens->weak, tokens->weak == 1 ? " is" : "s are", STRONG_TOKEN);
+        *out = tokens;
+        return IRON_OK;
+    }
+    iron__tokens_destroy(tokens);
     if (number == 0)
         IRON_FAIL(err, IRON_E_ARG, "token file %.120s: %s", path, why);
     IRON_FAIL(err, IRON_E_ARG, "token file %.120s: line %u: %s", path, number, why);
@@ -178,14 +162,6 @@ void iron__tokens_destroy(iron__tokens *tokens) {
     if (tokens)
         explicit_bzero(tokens, sizeof *tokens);
     free(tokens);
-}
-
-void iron__tokens_warn(const iron__tokens *tokens, iron__log *log) {
-    if (tokens->weak)
-        iron__note(log,
-                   "%zu token%s shorter than %u characters and can be guessed; `openssl rand -hex "
-                   "32` makes a good one",
-                   tokens->weak, tokens->weak == 1 ? " is" : "s are", STRONG_TOKEN);
 }
 
 /* Tickets */
@@ -245,50 +221,43 @@ static void create_ticket(iron__request *req) {
     iron__response_json_end(req, 201);
 }
 
-const iron__route iron__route_create_ticket = {
-    .method = "POST", .pattern = "/v1/tickets", .end = create_ticket};
+IRON_ROUTE(create_ticket, "POST", "/v1/tickets", .end = create_ticket);
 
 /* Access */
 
-/* The token in `Bearer TOKEN`; `at` is NULL if it is something else. */
-static iron__text bearer(iron__text authorization) {
+iron__http_error iron__access_check(iron__request *req, iron__text authorization,
+                                    const char *ticket) {
     static const char scheme[] = "Bearer ";
-    size_t bytes = sizeof scheme - 1;
-
-    if (!authorization.at || authorization.bytes <= bytes ||
-        strncasecmp(authorization.at, scheme, bytes) != 0)
-        return (iron__text){NULL, 0};
-    return iron__text_trim((iron__text){authorization.at + bytes, authorization.bytes - bytes});
-}
-
-/* Is it one of the tokens? Then the request gets its rights. */
-static bool take_rights(iron__request *req, iron__text guess) {
-    const iron__tokens *tokens;
+    size_t scheme_bytes = sizeof scheme - 1;
+    iron__text guess = {NULL, 0};
     unsigned char hash[IRON_SHA256_BYTES];
     const token *found = NULL;
 
-    iron__sha256(guess.at, guess.bytes, hash);
-    pthread_mutex_lock(&req->server->tokens_lock);
-    tokens = req->server->tokens;
-    for (size_t k = 0; k < tokens->count; k++)
-        if (equal(tokens->all[k].hash, hash, sizeof hash)) /* all are compared */
-            found = &tokens->all[k];
-    if (found) {
-        req->role = found->role;
-        memcpy(req->engines, found->engines, sizeof req->engines);
-    }
-    pthread_mutex_unlock(&req->server->tokens_lock);
-    return found != NULL;
-}
-
-iron__http_error iron__access_check(iron__request *req, iron__text authorization,
-                                    const char *ticket) {
-    iron__text guess = bearer(authorization);
-
+    if (authorization.at && authorization.bytes > scheme_bytes &&
+        strncasecmp(authorization.at, scheme, scheme_bytes) == 0)
+        guess = iron__text_trim(
+            (iron__text){authorization.at + scheme_bytes, authorization.bytes - scheme_bytes});
     req->role = IRON_ROLE_ADMIN;
     req->engines[0] = '\0';
-    if (!req->server->options.token_file || (guess.at && take_rights(req, guess)))
+    if (!req->server->options.token_file)
         return iron__http_error_none();
+    if (guess.at) {
+        const iron__tokens *tokens;
+
+        iron__sha256(guess.at, guess.bytes, hash);
+        pthread_mutex_lock(&req->server->tokens_lock);
+        tokens = req->server->tokens;
+        for (size_t k = 0; k < tokens->count; k++)
+            if (equal(tokens->all[k].hash, hash, sizeof hash)) /* all are compared */
+                found = &tokens->all[k];
+        if (found) {
+            req->role = found->role;
+            memcpy(req->engines, found->engines, sizeof req->engines);
+        }
+        pthread_mutex_unlock(&req->server->tokens_lock);
+        if (found)
+            return iron__http_error_none();
+    }
     req->role = IRON_ROLE_READ;
     req->is_guess = guess.at || ticket;
     if (!ticket)

@@ -9,24 +9,16 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
-
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h> /* the kernel's: it has the counters of bytes */
-#include <netinet/in.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
-#define SECOND_NS          UINT64_C(1000000000)
 #define NS_PER_MS          UINT64_C(1000000)
 #define REFUSED_MAX        64u
 #define REFUSED_WAIT_NS    SECOND_NS
@@ -56,14 +48,6 @@ typedef struct limits {
 } limits;
 
 typedef enum limit_result { LIMIT_OK, LIMIT_ALL, LIMIT_ADDRESS } limit_result;
-
-static iron_status limits_init(limits *l, uint32_t all_max, uint32_t address_max, iron_error *err) {
-    *l = (limits){.all_max = all_max, .address_max = address_max};
-    l->entries = calloc(all_max, sizeof *l->entries);
-    IRON_FAIL_IF(!l->entries, err, IRON_E_NOMEM, "out of memory for a table of %u addresses",
-                 all_max);
-    return IRON_OK;
-}
 
 static uint64_t address_key(const struct sockaddr *address) {
     uint64_t key = IRON_LOCAL_KEY;
@@ -171,9 +155,10 @@ static void insert(pending *head, pending *p) {
     head->next = p;
 }
 
-static void unlink_pending(pending *p) {
+static pending *unlink_pending(pending *p) {
     p->prev->next = p->next;
     p->next->prev = p->prev;
+    return p;
 }
 
 /* A connection has ended. From any thread. */
@@ -217,10 +202,9 @@ static void release_lost(iron__acceptor *a, int fd) {
         if (p->fd != fd && fstat(p->fd, &now) == 0 && now.st_dev == p->device &&
             now.st_ino == p->inode)
             continue;
-        unlink_pending(p);
         limits_remove(&a->limits, p->key);
         atomic_fetch_sub(&a->server->connections, 1);
-        free(p);
+        free(unlink_pending(p));
     }
     pthread_mutex_unlock(&a->mutex);
 }
@@ -246,18 +230,6 @@ static void hand_over(iron__acceptor *a, pending *p) {
     pthread_mutex_unlock(&server->daemon_lock);
     if (result != MHD_YES)
         release_lost(a, fd); /* it was closed; unless it was started and has ended, it is listed */
-}
-
-/* libmicrohttpd serves a connection that it was given. From any thread. */
-static void forget_handed_over(iron__acceptor *a, int fd) {
-    pthread_mutex_lock(&a->mutex);
-    for (pending *p = a->handed_over.next; p != &a->handed_over; p = p->next)
-        if (p->fd == fd) {
-            unlink_pending(p);
-            free(p);
-            break;
-        }
-    pthread_mutex_unlock(&a->mutex);
 }
 
 /* Draining
@@ -327,13 +299,6 @@ static void drain_some(iron__acceptor *a, pending *p) {
 
 /* Refusing */
 
-static bool is_head_request(iron__acceptor *a, const pending *p) {
-    static const char head[] = "HEAD ";
-    ssize_t got = recv(p->fd, a->peeked, sizeof head - 1, MSG_PEEK | MSG_DONTWAIT);
-
-    return got == sizeof head - 1 && memcmp(a->peeked, head, sizeof head - 1) == 0;
-}
-
 /* Takes the text. Sends without waiting: what does not fit into the socket's buffer is lost. */
 static void send_problem(int fd, char *text, size_t bytes) {
     if (text)
@@ -357,7 +322,8 @@ static void refuse(iron__acceptor *a, pending *p, const iron__http_error *error,
                                    .client = (const struct sockaddr *)&p->address,
                                    .ns = server->now_ns() - p->since_ns};
 
-    if (is_head_request(a, p))
+    if (recv(p->fd, a->peeked, 5, MSG_PEEK | MSG_DONTWAIT) == 5 &&
+        memcmp(a->peeked, "HEAD ", 5) == 0)
         bytes = head;
     record.bytes_out = bytes - head;
     if (header) {
@@ -463,36 +429,13 @@ static bool make_room(iron__acceptor *a, const uint64_t *key) {
 
 /* Accepting */
 
-/* Counts one more connection, or says why it is refused. */
-static iron__http_error check_limits(iron__acceptor *a, uint64_t key) {
-    const iron_server_options *o = &a->server->options;
-    limit_result result;
-
-    do {
-        pthread_mutex_lock(&a->mutex);
-        result = limits_add(&a->limits, key);
-        pthread_mutex_unlock(&a->mutex);
-    } while (result != LIMIT_OK && make_room(a, result == LIMIT_ADDRESS ? &key : NULL));
-    if (result == LIMIT_ALL)
-        return iron__http_error_make("busy", "try again a little later",
-                                     "all %u connections of the server are in use",
-                                     o->max_connections);
-    if (result == LIMIT_ADDRESS)
-        return iron__http_error_make(
-            "too-many-connections", "reuse connections, or open fewer of them",
-            "all %u connections of this address are in use", o->max_per_address);
-    atomic_fetch_add(&a->server->connections, 1);
-    return iron__http_error_none();
-}
-
 static void add_pending(iron__acceptor *a, pending *p) {
     struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET, .data.ptr = p};
     pending *oldest = a->list.prev;
 
     p->since_ns = a->server->now_ns();
     p->until_ns = p->since_ns + (p->refusal.kind ? REFUSED_WAIT_NS
-                                                 : (uint64_t)a->server->options.header_seconds *
-                                                       1000 * NS_PER_MS);
+                                                 : a->server->options.header_seconds * SECOND_NS);
     insert(&a->list, p);
     if (p->refusal.kind && a->refused_count++ == REFUSED_MAX) {
         /* the oldest of those that wait for their refusal is answered now */
@@ -506,42 +449,52 @@ static void add_pending(iron__acceptor *a, pending *p) {
 
 static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_storage *address,
                            socklen_t bytes) {
+    const iron_server_options *o = &a->server->options;
     uint64_t key = address_key((const struct sockaddr *)address);
-    iron__http_error refusal = check_limits(a, key);
+    iron__http_error refusal = iron__http_error_none();
     bool is_tls = a->server->is_tls;
+    limit_result result;
     pending *p = NULL;
 
-    if (refusal.kind)
+    do {
+        pthread_mutex_lock(&a->mutex);
+        result = limits_add(&a->limits, key);
+        pthread_mutex_unlock(&a->mutex);
+    } while (result != LIMIT_OK && make_room(a, result == LIMIT_ADDRESS ? &key : NULL));
+    if (result == LIMIT_ALL)
+        refusal = iron__http_error_make("busy", "try again a little later",
+                                        "all %u connections of the server are in use",
+                                        o->max_connections);
+    else if (result == LIMIT_ADDRESS)
+        refusal = iron__http_error_make(
+            "too-many-connections", "reuse connections, or open fewer of them",
+            "all %u connections of this address are in use", o->max_per_address);
+    if (result == LIMIT_OK)
+        atomic_fetch_add(&a->server->connections, 1);
+    else
         atomic_fetch_add(&a->server->refused_connections, 1);
     if (!refusal.kind || !is_tls) /* under TLS a refusal cannot be sent */
         p = calloc(1, sizeof *p);
-    if (!p) {
-        if (refusal.kind) {
-            const iron__log_member members[] = {
-                {.name = "client", .address = (const struct sockaddr *)address},
-                {.name = "message", .text = refusal.detail},
-                {0},
-            };
-            iron__log_event(a->server->log, IRON_LOG_WARNING, "refused", members, NULL);
-        } else {
-            release(a, key);
-        }
-        close(fd);
+    if (p) {
+        *p = (pending){
+            .fd = fd, .address = *address, .address_bytes = bytes, .key = key, .refusal = refusal};
+        (is_tls ? hand_over : add_pending)(a, p);
         return;
     }
-    p->fd = fd;
-    p->address = *address;
-    p->address_bytes = bytes;
-    p->key = key;
-    p->refusal = refusal;
-    if (is_tls)
-        hand_over(a, p);
+    if (refusal.kind)
+        iron__log_event(
+            a->server->log, IRON_LOG_WARNING, "refused",
+            (iron__log_member[]){{.name = "client", .address = (const struct sockaddr *)address},
+                                 {.name = "message", .text = refusal.detail},
+                                 {0}},
+            NULL);
     else
-        add_pending(a, p);
+        release(a, key);
+    close(fd);
 }
 
 static void accept_some(iron__acceptor *a, int listen_fd) {
-    for (int k = 0; k < ACCEPTED_PER_EVENT; k++) {
+    for (int k = 0; k < ACCEPTED_PER_EVENT && listen_fd >= 0; k++) {
         struct sockaddr_storage address;
         socklen_t bytes = sizeof address;
         int fd =
@@ -587,35 +540,29 @@ static bool is_waiting(iron__acceptor *a) {
     return is_waiting || a->list.next != &a->list;
 }
 
-static bool is_listener(const iron_server *server, const void *fd) {
-    for (size_t k = 0; k < server->listener_count; k++)
-        if (fd == &server->listeners[k].fd)
-            return true;
-    return false;
-}
-
 /* Waits for events, for at most a tick if anything can time out, and deals with them. */
 static void serve_events(iron__acceptor *a) {
     const int tick_ms = (int)a->server->tick_ms;
     struct epoll_event events[64];
     int ready = epoll_wait(a->epoll, events, 64, is_waiting(a) ? tick_ms : -1);
-    int listeners[64], count = 0;
+    bool has_more = false; /* a listening socket is ready, or the thread was woken */
+    uint64_t calls;
 
     for (int k = 0; k < ready; k++) {
         pending *p = events[k].data.ptr;
-        uint64_t calls;
 
-        if (events[k].data.ptr == &a->wake)
-            (void)!read(a->wake, &calls, sizeof calls);
-        else if (is_listener(a->server, p))
-            listeners[count++] = *(const int *)events[k].data.ptr;
+        if (!p)
+            has_more = true;
         else if (p->is_drained)
             drain_some(a, p);
         else
             (void)examine(a, p, events[k].events & EPOLLRDHUP);
     }
-    for (int k = 0; k < count; k++) /* last: no new connection reuses a pointer still ahead */
-        accept_some(a, listeners[k]);
+    if (has_more) { /* last: no new connection reuses a pointer still ahead */
+        (void)!read(a->wake, &calls, sizeof calls);
+        for (size_t k = 0; k < a->server->listener_count; k++)
+            accept_some(a, a->server->listeners[k].fd);
+    }
     if (iron__clock_ns() - a->checked_ns >= (uint64_t)tick_ms * NS_PER_MS) {
         a->checked_ns = iron__clock_ns();
         time_out_late(a);
@@ -631,36 +578,30 @@ static void *run_acceptor(void *context) {
     return NULL;
 }
 
-static bool watch_fd(iron__acceptor *a, int *fd) {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = fd};
-
-    return *fd >= 0 && epoll_ctl(a->epoll, EPOLL_CTL_ADD, *fd, &event) == 0;
-}
-
 iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     const iron_server_options *o = &server->options;
     iron__acceptor *a = calloc(1, sizeof *a);
-    iron_status status;
+    struct epoll_event event = {.events = EPOLLIN}; /* data.ptr NULL: no pending connection */
     bool is_watched;
     int number;
 
     IRON_FAIL_IF(!a, err, IRON_E_NOMEM, "out of memory for the acceptor");
-    status = limits_init(&a->limits, o->max_connections, o->max_per_address, err);
-    if (status != IRON_OK) {
-        free(a);
-        return status;
-    }
+    server->acceptor = a; /* from here on iron__connections_stop frees it */
     pthread_mutex_init(&a->mutex, NULL);
     a->server = server;
     a->list.next = a->list.prev = &a->list;
     a->handed_over.next = a->handed_over.prev = &a->handed_over;
     a->drained.next = a->drained.prev = &a->drained;
-    server->acceptor = a; /* from here on iron__connections_stop frees it */
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    is_watched = a->epoll >= 0 && watch_fd(a, &a->wake);
+    a->limits = (limits){.all_max = o->max_connections, .address_max = o->max_per_address};
+    a->limits.entries = calloc(o->max_connections, sizeof *a->limits.entries);
+    IRON_FAIL_IF(!a->limits.entries, err, IRON_E_NOMEM, "out of memory for a table of %u addresses",
+                 o->max_connections);
+    is_watched = epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->wake, &event) == 0;
     for (size_t k = 0; k < server->listener_count; k++)
-        is_watched = is_watched && watch_fd(a, &server->listeners[k].fd);
+        is_watched =
+            is_watched && epoll_ctl(a->epoll, EPOLL_CTL_ADD, server->listeners[k].fd, &event) == 0;
     if (!is_watched)
         return iron__fail(err, IRON_E_IO, errno, "cannot watch the listening sockets: %s",
                           strerror(errno));
@@ -682,44 +623,6 @@ void iron__listeners_close(iron_server *server) {
     }
 }
 
-/* Accepts no more connections, and closes those whose header is incomplete. */
-static void acceptor_stop(iron__acceptor *a) {
-    const uint64_t one = 1;
-
-    if (!a)
-        return;
-    if (a->is_running) {
-        atomic_store(&a->is_stopping, true);
-        (void)!write(a->wake, &one, sizeof one);
-        pthread_join(a->thread, NULL);
-        a->is_running = false;
-    }
-    for (pending *p = a->list.next, *next; p != &a->list; p = next) {
-        next = p->next;
-        hang_up(a, p);
-    }
-    iron__listeners_close(a->server);
-}
-
-/* After the end of all connections; gives the last ones their time to be drained. */
-static void acceptor_destroy(iron__acceptor *a) {
-    if (!a)
-        return;
-    while (a->drained_count > 0)
-        serve_events(a);
-    for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
-        next = p->next;
-        free(p);
-    }
-    if (a->epoll >= 0)
-        close(a->epoll);
-    if (a->wake >= 0)
-        close(a->wake);
-    free(a->limits.entries);
-    pthread_mutex_destroy(&a->mutex);
-    free(a);
-}
-
 /* Timeouts
  *
  * One thread checks every tick which clients keep the server waiting too long:
@@ -737,15 +640,6 @@ static void acceptor_destroy(iron__acceptor *a) {
  * list before its descriptor is closed, so the thread never touches another's. Disconnecting has
  * two steps: the 408 and the end of our side, while the client may still read; two seconds later
  * the end of both sides, which also wakes the connection's thread. */
-
-struct iron__timeouts {
-    iron_server *server;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards the list and is_stopping */
-    pthread_cond_t wake;
-    bool is_stopping;
-    iron__connection list; /* head of a ring */
-};
 
 /* What TCP knows about a socket: bytes since the connection was made, and bytes written that the
  * client has not acknowledged; of other sockets only the last. */
@@ -885,144 +779,108 @@ static const char *timeout_reason(const iron_server_options *o, iron__connection
     }
 }
 
-static void check_timeout(iron_server *server, iron__connection *c, uint64_t now) {
-    const char *reason;
-
-    pthread_mutex_lock(&c->mutex);
-    if (now > c->since_ns) { /* it may have changed since `now` was read */
-        reason = timeout_reason(&server->options, c, now);
-        if (reason)
-            disconnect(server, c, reason, now);
-        if (c->phase == IRON_PHASE_TIMED_OUT && now - c->since_ns > TIMED_OUT_NS) {
-            c->phase = IRON_PHASE_SHUT;
-            shutdown(c->fd, SHUT_RDWR);
-        }
-    }
-    pthread_mutex_unlock(&c->mutex);
-}
-
 static void *run_timeouts(void *context) {
-    iron__timeouts *t = context;
+    iron_server *server = context;
+    iron__worker *w = &server->timeouts;
+    const iron__connection *end = &server->connected;
     struct timespec until;
 
-    pthread_mutex_lock(&t->mutex);
-    while (!t->is_stopping) {
-        uint64_t now = t->server->now_ns();
+    pthread_mutex_lock(&w->mutex);
+    while (!w->is_over) {
+        uint64_t now = server->now_ns();
 
-        for (iron__connection *c = t->list.next; c != &t->list; c = c->next)
-            check_timeout(t->server, c, now);
-        until = iron__deadline_after(t->server->tick_ms * NS_PER_MS);
-        if (t->list.next == &t->list)
-            pthread_cond_wait(&t->wake, &t->mutex);
+        for (iron__connection *c = end->next; c != end; c = c->next) {
+            const char *reason = NULL;
+
+            pthread_mutex_lock(&c->mutex);
+            if (now > c->since_ns) /* it may have changed since `now` was read */
+                reason = timeout_reason(&server->options, c, now);
+            if (reason)
+                disconnect(server, c, reason, now);
+            if (c->phase == IRON_PHASE_TIMED_OUT && now > c->since_ns + TIMED_OUT_NS) {
+                c->phase = IRON_PHASE_SHUT;
+                shutdown(c->fd, SHUT_RDWR);
+            }
+            pthread_mutex_unlock(&c->mutex);
+        }
+        until = iron__deadline_after(server->tick_ms * NS_PER_MS);
+        if (end->next == end)
+            pthread_cond_wait(&w->wake, &w->mutex);
         else
-            pthread_cond_timedwait(&t->wake, &t->mutex, &until);
+            pthread_cond_timedwait(&w->wake, &w->mutex, &until);
     }
-    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
 
-static void timeouts_destroy(iron__timeouts *t) {
-    pthread_cond_destroy(&t->wake);
-    pthread_mutex_destroy(&t->mutex);
-    free(t);
-}
-
 static iron_status timeouts_start(iron_server *server, iron_error *err) {
-    iron__timeouts *t = calloc(1, sizeof *t);
-    int number;
-
-    IRON_FAIL_IF(!t, err, IRON_E_NOMEM, "out of memory for timeouts");
-    t->server = server;
-    t->list.next = t->list.prev = &t->list;
-    pthread_mutex_init(&t->mutex, NULL);
-    iron__condition_init(&t->wake);
-    number = pthread_create(&t->thread, NULL, run_timeouts, t);
-    if (number != 0) {
-        timeouts_destroy(t);
-        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
-    }
-    server->timeouts = t;
-    return IRON_OK;
-}
-
-static void timeouts_stop(iron__timeouts *t) {
-    if (!t)
-        return;
-    pthread_mutex_lock(&t->mutex);
-    t->is_stopping = true;
-    pthread_cond_signal(&t->wake);
-    pthread_mutex_unlock(&t->mutex);
-    pthread_join(t->thread, NULL);
-    timeouts_destroy(t);
+    server->connected.next = server->connected.prev = &server->connected;
+    return iron__worker_start(&server->timeouts, run_timeouts, server, err);
 }
 
 /* Shuts the connection that has waited longest for a header, and no longer counts it; see
  * make_room. Those that have sent a token go last. */
 static bool shut_longest_idle(iron_server *server, const uint64_t *key) {
-    iron__timeouts *t = server->timeouts;
-    iron__connection *chosen = NULL;
-    uint64_t since_ns = 0;
-    bool is_shut = false;
+    const iron__connection *end = &server->connected;
+    iron__connection *chosen = NULL; /* stays locked */
 
-    pthread_mutex_lock(&t->mutex);
-    for (iron__connection *c = t->list.next; c != &t->list; c = c->next) {
+    pthread_mutex_lock(&server->timeouts.mutex);
+    for (iron__connection *c = end->next; c != end; c = c->next) {
+        iron__connection *passed = c;
+
         pthread_mutex_lock(&c->mutex);
         if (c->phase == IRON_PHASE_IDLE && (!key || c->key == *key) &&
             (!chosen || c->is_known < chosen->is_known ||
-             (c->is_known == chosen->is_known && c->since_ns < since_ns))) {
+             (c->is_known == chosen->is_known && c->since_ns < chosen->since_ns))) {
+            passed = chosen;
             chosen = c;
-            since_ns = c->since_ns;
         }
-        pthread_mutex_unlock(&c->mutex);
+        if (passed)
+            pthread_mutex_unlock(&passed->mutex);
     }
     if (chosen) {
-        pthread_mutex_lock(&chosen->mutex);
-        is_shut = chosen->phase == IRON_PHASE_IDLE;
-        if (is_shut) {
-            chosen->phase = IRON_PHASE_SHUT;
-            chosen->is_released = true;
-            shutdown(chosen->fd, SHUT_RDWR);
-        }
+        chosen->phase = IRON_PHASE_SHUT;
+        chosen->is_released = true;
+        shutdown(chosen->fd, SHUT_RDWR);
         pthread_mutex_unlock(&chosen->mutex);
-    }
-    if (is_shut)
         release(server->acceptor, chosen->key);
-    pthread_mutex_unlock(&t->mutex);
-    return is_shut;
+    }
+    pthread_mutex_unlock(&server->timeouts.mutex);
+    return chosen != NULL;
 }
 
 /* A connection that the acceptor hands over has a header already, except under TLS. */
-static iron__connection *connection_open(iron__timeouts *t, int fd,
+static iron__connection *connection_open(iron_server *server, int fd,
                                          const struct sockaddr *address) {
-    iron__connection *c = calloc(1, sizeof *c);
+    iron__connection *c = calloc(1, sizeof *c), *head = &server->connected;
 
     if (!c)
         return NULL;
     pthread_mutex_init(&c->mutex, NULL);
     c->fd = fd;
     c->key = address_key(address);
-    c->phase = t->server->is_tls ? IRON_PHASE_IDLE : IRON_PHASE_WORKING;
-    c->since_ns = t->server->now_ns();
-    pthread_mutex_lock(&t->mutex);
-    if (t->list.next == &t->list)
-        pthread_cond_signal(&t->wake);
-    c->prev = &t->list;
-    c->next = t->list.next;
+    c->phase = server->is_tls ? IRON_PHASE_IDLE : IRON_PHASE_WORKING;
+    c->since_ns = server->now_ns();
+    pthread_mutex_lock(&server->timeouts.mutex);
+    if (head->next == head)
+        pthread_cond_signal(&server->timeouts.wake);
+    c->prev = head;
+    c->next = head->next;
     c->next->prev = c;
-    t->list.next = c;
-    pthread_mutex_unlock(&t->mutex);
+    head->next = c;
+    pthread_mutex_unlock(&server->timeouts.mutex);
     return c;
 }
 
 /* False: it is no longer counted. */
-static bool connection_close(iron__timeouts *t, iron__connection *c) {
+static bool connection_close(iron_server *server, iron__connection *c) {
     bool is_counted;
 
-    pthread_mutex_lock(&t->mutex);
+    pthread_mutex_lock(&server->timeouts.mutex);
     c->prev->next = c->next;
     c->next->prev = c->prev;
     is_counted = !c->is_released;
-    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_unlock(&server->timeouts.mutex);
     pthread_mutex_destroy(&c->mutex);
     free(c);
     return is_counted;
@@ -1036,21 +894,28 @@ static void connection_notify(void *context, struct MHD_Connection *mhd, void **
     const struct sockaddr *address =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
     iron_server *server = context;
+    iron__acceptor *a = server->acceptor;
     iron__connection *c;
 
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         int fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+        pending *p;
 
-        forget_handed_over(server->acceptor, fd);
-        *socket_context = c = connection_open(server->timeouts, fd, address);
+        pthread_mutex_lock(&a->mutex);
+        for (p = a->handed_over.next; p != &a->handed_over && p->fd != fd;)
+            p = p->next;
+        if (p != &a->handed_over)
+            free(unlink_pending(p));
+        pthread_mutex_unlock(&a->mutex);
+        *socket_context = c = connection_open(server, fd, address);
         if (c)
             c->mhd = mhd;
         if (c && server->is_tls)
             iron__tls_watch(c);
         return; /* NULL, without memory: its requests end at once */
     }
-    if (!*socket_context || connection_close(server->timeouts, *socket_context))
-        release(server->acceptor, address_key(address));
+    if (!*socket_context || connection_close(server, *socket_context))
+        release(a, address_key(address));
     *socket_context = NULL;
 }
 
@@ -1103,16 +968,42 @@ static void wait_for_requests(iron_server *server, uint64_t milliseconds) {
 }
 
 void iron__connections_stop(iron_server *server) {
-    if (server->acceptor)
+    iron__acceptor *a = server->acceptor;
+    const uint64_t one = 1;
+
+    if (a) {
         wait_for_requests(server, server->options.grace_seconds * UINT64_C(1000));
-    acceptor_stop(server->acceptor);
+        if (a->is_running) {
+            atomic_store(&a->is_stopping, true);
+            (void)!write(a->wake, &one, sizeof one);
+            pthread_join(a->thread, NULL);
+        }
+        for (pending *p = a->list.next, *next; p != &a->list; p = next) {
+            next = p->next;
+            hang_up(a, p);
+        }
+        iron__listeners_close(server);
+    }
     atomic_store(&server->is_cutting, true);
     wait_for_requests(server, CUTTING_MS);
     iron__daemon_stop(&server->daemon);
     for (iron__daemon *d = server->retired; d < server->retired + IRON_RETIRED_MAX; d++)
         iron__daemon_stop(d);
-    timeouts_stop(server->timeouts);
-    acceptor_destroy(server->acceptor);
-    server->timeouts = NULL;
+    iron__worker_stop(&server->timeouts);
+    if (!a)
+        return;
+    while (a->drained_count > 0) /* the last connections get their time to be drained */
+        serve_events(a);
+    for (pending *p = a->handed_over.next, *next; p != &a->handed_over; p = next) {
+        next = p->next;
+        free(p);
+    }
+    if (a->epoll >= 0)
+        close(a->epoll);
+    if (a->wake >= 0)
+        close(a->wake);
+    free(a->limits.entries);
+    pthread_mutex_destroy(&a->mutex);
+    free(a);
     server->acceptor = NULL;
 }

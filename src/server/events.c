@@ -3,28 +3,22 @@
  * events.c: server-sent events: GET /v1/engines/{name}/events for one engine, GET /v1/events for
  * all that the dashboard shows over one connection, and GET /v1/runs/{run}/events for one run.
  *
- * An event stream collects text in a buffer that libmicrohttpd then reads. A comment goes into
+ * An event stream collects text in memory, which libmicrohttpd then reads. A comment goes into
  * every long silence: it keeps proxies from closing the connection, and finds clients that are
  * gone. Engine names use only characters that JSON writes as they are; nothing else in the text
  * comes from a client.
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
+#include "core/number.h"
 
 #include <fnmatch.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <time.h>
 
-#define SECOND_NS  UINT64_C(1000000000)
 #define ENGINE_NS  (SECOND_NS / 60) /* between two events of one engine: no screen shows more */
 #define LIST_NS    (SECOND_NS / 4)  /* between two events of the list */
 #define RECHECK_NS SECOND_NS        /* for engines with tokens on their way */
 #define WAIT_MS    1000u            /* for news, before the client is checked */
 #define SILENCE_NS (14 * SECOND_NS) /* and a wait: 15 s at most */
-#define FIRST_ROOM 1024u
 
 /* An event stream; the first member of what a route keeps for its own. */
 typedef struct event_stream {
@@ -36,56 +30,34 @@ typedef struct event_stream {
     uint64_t version;                       /* of it, that was sent; 0: none */
     bool is_over;                           /* what was written is the last */
     bool is_truncated;                      /* there was no memory for all of it */
+    FILE *to;                               /* takes the text while it is written */
     char *text;
-    size_t bytes, sent, room;
+    size_t bytes, sent;
     uint64_t written_ns; /* when anything was written last */
 } event_stream;
 
-static bool make_room(event_stream *s, size_t more) {
-    size_t room = s->room ? s->room : FIRST_ROOM;
-    char *text;
-
-    if (s->bytes + more <= s->room)
-        return true;
-    while (room < s->bytes + more)
-        room *= 2;
-    text = realloc(s->text, room);
-    if (!text)
-        return false;
-    s->text = text;
-    s->room = room;
-    return true;
-}
-
-__attribute__((format(printf, 2, 3))) static void write_text(event_stream *s, const char *format,
-                                                             ...) {
-    char text[512];
-    va_list values;
-    int used;
-
-    va_start(values, format);
-    used = vsnprintf(text, sizeof text, format, values);
-    va_end(values);
-    if (used < 0 || (size_t)used >= sizeof text || !make_room(s, (size_t)used)) {
-        s->is_truncated = true; /* the stream ends before half an event is sent */
-        return;
-    }
-    memcpy(s->text + s->bytes, text, (size_t)used);
-    s->bytes += (size_t)used;
-}
-
 static void write_engine_event(event_stream *s, const iron__store_engine_view *view) {
-    write_text(s,
-               "event: engine\nid: %" PRIu64 "\ndata: {\"name\": \"%s\", \"tokens\": %" PRIu64
-               ", \"batches\": %" PRIu64 ", \"feeds\": %" PRIu64 ", \"xor\": \"%08" PRIx32
-               "\", \"sum\": \"%" PRIu64 "\", \"state\": \"%016" PRIx64
-               "\", \"seal\": \"%s\", \"version\": %" PRIu64 "}\n\n",
-               view->version, view->plan.name, view->tokens, view->batches, view->feeds, view->xors,
-               view->sum, view->state, view->seal, view->version);
+    fprintf(s->to,
+            "event: engine\nid: %" PRIu64 "\ndata: {\"name\": \"%s\", \"tokens\": %" PRIu64
+            ", \"batches\": %" PRIu64 ", \"feeds\": %" PRIu64 ", \"xor\": \"%08" PRIx32
+            "\", \"sum\": \"%" PRIu64 "\", \"state\": \"%016" PRIx64
+            "\", \"seal\": \"%s\", \"version\": %" PRIu64 "}\n\n",
+            view->version, view->plan.name, view->tokens, view->batches, view->feeds, view->xors,
+            view->sum, view->state, view->seal, view->version);
+}
+
+/* Writes the state of s->kept unless it was sent; false if it was deleted. */
+static bool write_change(event_stream *s, iron__store_engine_view *view) {
+    iron__store_engine_get_view(s->kept, view, NULL);
+    if (!view->is_deleted && view->version != s->version) {
+        write_engine_event(s, view);
+        s->version = view->version;
+    }
+    return !view->is_deleted;
 }
 
 static void write_deleted_event(event_stream *s, const char *name) {
-    write_text(s, "event: deleted\ndata: {\"name\": \"%s\"}\n\n", name);
+    fprintf(s->to, "event: deleted\ndata: {\"name\": \"%s\"}\n\n", name);
 }
 
 /* Sleeps until `period_ns` after `since_ns`, if that is in the future. */
@@ -96,23 +68,35 @@ static void sleep_until(uint64_t since_ns, uint64_t period_ns) {
         nanosleep(&(struct timespec){.tv_nsec = (long)(period_ns - gone)}, NULL);
 }
 
+/* Waits, and collects the text of the events that are due. False: the stream ends, since half an
+ * event must not be sent. */
+static bool collect(event_stream *s) {
+    free(s->text);
+    s->text = NULL;
+    s->sent = s->bytes = 0;
+    s->to = open_memstream(&s->text, &s->bytes);
+    if (!s->to)
+        return false;
+    s->fill(s);
+    if (!iron__close_whole(s->to) || s->is_truncated)
+        return false;
+    if (s->bytes == 0 && iron__clock_ns() - s->written_ns >= SILENCE_NS) {
+        free(s->text);
+        s->text = strdup(": nothing new\n\n");
+        s->bytes = s->text ? strlen(s->text) : 0;
+    }
+    if (s->bytes > 0)
+        s->written_ns = iron__clock_ns();
+    return true;
+}
+
 /* The next bytes; see iron__stream_read. */
 static ssize_t stream_read(void *stream, char *room, size_t bytes) {
     event_stream *s = stream;
     size_t count;
 
-    if (s->sent == s->bytes) {
-        s->sent = s->bytes = 0;
-        if (s->is_over || atomic_load(&s->server->is_stopping))
-            return -1;
-        s->fill(s);
-        if (s->bytes == 0 && iron__clock_ns() - s->written_ns >= SILENCE_NS)
-            write_text(s, ": nothing new\n\n");
-        if (s->bytes > 0)
-            s->written_ns = iron__clock_ns();
-        if (s->is_truncated)
-            return -1;
-    }
+    if (s->sent == s->bytes && (s->is_over || atomic_load(&s->server->is_stopping) || !collect(s)))
+        return -1;
     count = s->bytes - s->sent < bytes ? s->bytes - s->sent : bytes;
     if (count > 0)
         memcpy(room, s->text + s->sent, count);
@@ -137,8 +121,7 @@ static void *stream_create(iron__request *req, size_t bytes, void (*fill)(event_
 
     if (!s) {
         iron__store_engine_release(kept);
-        iron__route_failure(req,
-                            &(iron_error){IRON_E_NOMEM, 0, "out of memory for an event stream"});
+        iron__route_no_memory(req, "an event stream");
         return NULL;
     }
     s->server = req->server;
@@ -155,38 +138,25 @@ static void respond(iron__request *req, event_stream *s) {
 /* GET /v1/engines/{name}/events: one event for each change of an engine, at most 60 per second; of
  * changes that come faster, the latest is sent. */
 
-typedef struct engine_events {
-    event_stream stream; /* first */
-    uint64_t sent_ns;
-} engine_events;
-
 static void engine_fill(event_stream *s) {
-    engine_events *e = (engine_events *)s;
     iron__store_engine_view view;
 
     if (s->version && iron__store_engine_wait(s->kept, s->version, WAIT_MS))
-        sleep_until(e->sent_ns, ENGINE_NS);
-    iron__store_engine_get_view(s->kept, &view, NULL);
-    if (view.is_deleted) {
+        sleep_until(s->written_ns, ENGINE_NS);
+    s->is_over = !write_change(s, &view);
+    if (s->is_over)
         write_deleted_event(s, view.plan.name);
-        s->is_over = true;
-    } else if (view.version != s->version) {
-        write_engine_event(s, &view);
-        s->version = view.version;
-        e->sent_ns = iron__clock_ns();
-    }
 }
 
 static void get_engine_events(iron__request *req) {
     iron__store_engine *kept = iron__route_engine(req, req->variable);
-    event_stream *s = kept ? stream_create(req, sizeof(engine_events), engine_fill, kept) : NULL;
+    event_stream *s = kept ? stream_create(req, sizeof(event_stream), engine_fill, kept) : NULL;
 
     if (s)
         respond(req, s);
 }
 
-const iron__route iron__route_engine_events = {
-    .method = "GET", .pattern = "/v1/engines/{name}/events", .end = get_engine_events};
+IRON_ROUTE(engine_events, "GET", "/v1/engines/{name}/events", .end = get_engine_events);
 
 /* GET /v1/events: what changes of any engine, at most four times a second, and every change of the
  * one engine in focus, at most 60 times a second.
@@ -201,7 +171,7 @@ const iron__route iron__route_engine_events = {
 
 /* What was sent of an engine. */
 typedef struct list_row {
-    iron__engine_stamp glimpse;
+    iron__engine_stamp stamp;
     uint64_t sent_ns, incoming;
     double rate;
 } list_row;
@@ -209,37 +179,13 @@ typedef struct list_row {
 typedef struct engine_list {
     bool has_begun;
     char seen[IRON_ENGINE_NAME_MAX + 1]; /* the pattern of the client's token; "": all */
-    list_row *rows, *next;               /* by name; each has the same room */
-    iron__engine_stamp *glimpses;
-    size_t count, room;
+    list_row *rows;                      /* by name */
+    size_t count;
     uint64_t wake_ns; /* when something must be sent although there is no news */
 } engine_list;
 
-static void list_deinit(engine_list *l) {
-    free(l->rows);
-    free(l->next);
-    free(l->glimpses);
-}
-
-static bool list_make_room(engine_list *l, size_t count) {
-    list_row *rows = realloc(l->rows, count * sizeof *rows);
-    list_row *next = realloc(l->next, count * sizeof *next);
-    iron__engine_stamp *glimpses = realloc(l->glimpses, count * sizeof *glimpses);
-
-    if (rows)
-        l->rows = rows;
-    if (next)
-        l->next = next;
-    if (glimpses)
-        l->glimpses = glimpses;
-    if (!rows || !next || !glimpses)
-        return false;
-    l->room = count;
-    return true;
-}
-
 static int compare(const void *name, const void *row) {
-    return strcmp(name, ((const list_row *)row)->glimpse.name);
+    return strcmp(name, ((const list_row *)row)->stamp.name);
 }
 
 static const list_row *find_row(const list_row *rows, size_t count, const char *name) {
@@ -253,9 +199,20 @@ static uint64_t wake_time(const list_row *row) {
     return row->incoming ? row->sent_ns + RECHECK_NS : UINT64_MAX;
 }
 
-static bool is_due(const list_row *sent, const iron__engine_stamp *glimpse, uint64_t now_ns) {
-    return !sent || sent->glimpse.id != glimpse->id || sent->glimpse.changes != glimpse->changes ||
-           wake_time(sent) <= now_ns;
+/* The stamps of all engines, malloc'ed; NULL: no memory. */
+static iron__engine_stamp *read_stamps(iron__store *store, size_t *count) {
+    iron__engine_stamp *stamps = NULL;
+    size_t room;
+
+    do {
+        free(stamps);
+        room = iron__store_stamps(store, NULL, 0) + 8;
+        stamps = malloc(room * sizeof *stamps);
+        if (!stamps)
+            return NULL;
+        *count = iron__store_stamps(store, stamps, room);
+    } while (*count > room);
+    return stamps;
 }
 
 /* False if the engine was deleted meanwhile. */
@@ -272,65 +229,54 @@ static void write_row(event_stream *s, const iron__store_engine_view *view, bool
     char changed[IRON_TIME_TEXT];
 
     iron__time_text(view->changed_ms, changed);
-    write_text(s,
-               "%s{\"name\": \"%s\", \"tokens\": %" PRIu64 ", \"batches\": %" PRIu64
-               ", \"feeds\": %" PRIu64 ", \"incoming\": %" PRIu64
-               ", \"rate\": %.1f, \"version\": %" PRIu64 ", \"changed\": \"%s\"}",
-               is_first ? "" : ", ", view->plan.name, view->tokens, view->batches, view->feeds,
-               view->incoming, view->rate, view->version, changed);
-}
-
-/* Writes the engines that are due and fills l->next; returns how many were written. */
-static size_t write_engines(engine_list *l, event_stream *s, size_t glimpses, size_t *count) {
-    uint64_t now_ns = iron__clock_ns();
-    size_t written = 0;
-    iron__store_engine_view view;
-
-    for (size_t k = *count = 0; k < glimpses; k++) {
-        const iron__engine_stamp *glimpse = &l->glimpses[k];
-        const list_row *sent = find_row(l->rows, l->count, glimpse->name);
-
-        if (l->seen[0] && fnmatch(l->seen, glimpse->name, 0) != 0)
-            continue;
-        if (is_due(sent, glimpse, now_ns) && look_up(s->server->store, glimpse->name, &view)) {
-            write_row(s, &view, written++ == 0);
-            l->next[(*count)++] = (list_row){*glimpse, now_ns, view.incoming, view.rate};
-        } else if (sent) {
-            l->next[(*count)++] = *sent; /* if it was deleted, the next summary shows it */
-        }
-    }
-    return written;
+    fprintf(s->to,
+            "%s{\"name\": \"%s\", \"tokens\": %" PRIu64 ", \"batches\": %" PRIu64
+            ", \"feeds\": %" PRIu64 ", \"incoming\": %" PRIu64
+            ", \"rate\": %.1f, \"version\": %" PRIu64 ", \"changed\": \"%s\"}",
+            is_first ? "" : ", ", view->plan.name, view->tokens, view->batches, view->feeds,
+            view->incoming, view->rate, view->version, changed);
 }
 
 /* Writes an `engines` event: the first has all engines, later ones the changes; none if there are
  * none. */
 static void write_list_event(engine_list *l, event_stream *s) {
-    size_t begin = s->bytes, glimpses, count, written, removed = 0;
-    list_row *rows;
+    size_t stamp_count = 0, count = 0, written = 0, removed = 0;
+    iron__engine_stamp *stamps = read_stamps(s->server->store, &stamp_count);
+    list_row *rows = stamps ? malloc((stamp_count + 1) * sizeof *rows) : NULL;
+    uint64_t now_ns = iron__clock_ns();
+    iron__store_engine_view view;
 
-    while ((glimpses = iron__store_stamps(s->server->store, l->glimpses, l->room)) > l->room)
-        if (!list_make_room(l, glimpses + 8)) {
-            s->is_truncated = true;
-            return;
+    s->is_truncated = !rows;
+    fprintf(s->to, "event: engines\ndata: {\"complete\": %s, \"engines\": [",
+            l->has_begun ? "false" : "true");
+    for (const iron__engine_stamp *stamp = stamps; rows && stamp < stamps + stamp_count; stamp++) {
+        const list_row *sent = find_row(l->rows, l->count, stamp->name);
+        bool is_due = !sent || sent->stamp.id != stamp->id ||
+                      sent->stamp.changes != stamp->changes || wake_time(sent) <= now_ns;
+
+        if (l->seen[0] && fnmatch(l->seen, stamp->name, 0) != 0)
+            continue;
+        if (is_due && look_up(s->server->store, stamp->name, &view)) {
+            write_row(s, &view, written++ == 0);
+            rows[count++] = (list_row){*stamp, now_ns, view.incoming, view.rate};
+        } else if (sent) {
+            rows[count++] = *sent; /* if it was deleted, the next summary shows it */
         }
-    write_text(s, "event: engines\ndata: {\"complete\": %s, \"engines\": [",
-               l->has_begun ? "false" : "true");
-    written = write_engines(l, s, glimpses, &count);
-    write_text(s, "], \"removed\": [");
+    }
+    fprintf(s->to, "], \"removed\": [");
     for (size_t k = 0; k < l->count; k++)
-        if (!find_row(l->next, count, l->rows[k].glimpse.name))
-            write_text(s, "%s\"%s\"", removed++ ? ", " : "", l->rows[k].glimpse.name);
-    write_text(s, "]}\n\n");
+        if (!find_row(rows, count, l->rows[k].stamp.name))
+            fprintf(s->to, "%s\"%s\"", removed++ ? ", " : "", l->rows[k].stamp.name);
+    fprintf(s->to, "]}\n\n");
     if (l->has_begun && written + removed == 0)
-        s->bytes = begin;
-    rows = l->rows;
-    l->rows = l->next;
-    l->next = rows;
+        rewind(s->to); /* nothing was written before */
+    free(stamps);
+    free(l->rows);
+    l->rows = rows;
     l->count = count;
     l->wake_ns = UINT64_MAX;
     for (size_t k = 0; k < count; k++)
-        if (wake_time(&l->rows[k]) < l->wake_ns)
-            l->wake_ns = wake_time(&l->rows[k]);
+        l->wake_ns = iron__min(l->wake_ns, wake_time(&rows[k]));
     l->has_begun = true;
 }
 
@@ -347,7 +293,7 @@ typedef struct all_events {
 static uint64_t next_list_ns(const all_events *a) {
     uint64_t wake = a->is_list_due ? 0 : a->list.wake_ns;
 
-    return wake > a->list_ns + LIST_NS ? wake : a->list_ns + LIST_NS;
+    return iron__max(wake, a->list_ns + LIST_NS);
 }
 
 static void wait_for_news(all_events *a) {
@@ -357,8 +303,8 @@ static void wait_for_news(all_events *a) {
     now = iron__clock_ns();
     until = next_list_ns(a);
     rest_ms = until > now ? (until - now) / 1000000 + 1 : 0;
-    news = iron__store_wait(a->stream.server->store, a->seen,
-                            rest_ms < WAIT_MS ? (uint32_t)rest_ms : WAIT_MS);
+    news =
+        iron__store_wait(a->stream.server->store, a->seen, (uint32_t)iron__min(rest_ms, WAIT_MS));
     if (news == a->seen)
         return;
     a->seen = news;
@@ -375,17 +321,13 @@ static void write_focus(event_stream *s, const char *name) {
         s->kept = iron__store_find(s->server->store, name);
     if (!s->kept)
         return;
-    iron__store_engine_get_view(s->kept, &view, NULL);
-    if (view.is_deleted) {
-        if (s->version)
-            write_deleted_event(s, name);
-        iron__store_engine_release(s->kept);
-        s->kept = NULL;
-        s->version = 0;
-    } else if (view.version != s->version) {
-        write_engine_event(s, &view);
-        s->version = view.version;
-    }
+    if (write_change(s, &view))
+        return;
+    if (s->version)
+        write_deleted_event(s, name);
+    iron__store_engine_release(s->kept);
+    s->kept = NULL;
+    s->version = 0;
 }
 
 static void all_fill(event_stream *s) {
@@ -400,11 +342,11 @@ static void all_fill(event_stream *s) {
     }
     if (a->focus[0])
         write_focus(s, a->focus);
-    if (s->bytes > 0)
+    if (ftell(s->to) > 0)
         a->woken_ns = iron__clock_ns();
 }
 
-static void all_deinit(event_stream *s) { list_deinit(&((all_events *)s)->list); }
+static void all_deinit(event_stream *s) { free(((all_events *)s)->list.rows); }
 
 static void get_all_events(iron__request *req) {
     const char *focus = iron__request_query(req, "engine");
@@ -422,8 +364,7 @@ static void get_all_events(iron__request *req) {
     respond(req, &a->stream);
 }
 
-const iron__route iron__route_events = {
-    .method = "GET", .pattern = "/v1/events", .query = "engine", .end = get_all_events};
+IRON_ROUTE(events, "GET", "/v1/events", .query = "engine", .end = get_all_events);
 
 /* GET /v1/runs/{run}/events: an event `run` when there are new records or a new check, at most four
  * times a second, and an event `finding` for each one that was not sent before. */
@@ -432,7 +373,7 @@ typedef struct run_events {
     event_stream stream; /* first */
     char name[IRON_ENGINE_NAME_MAX + 1];
     uint64_t run, records, checked; /* as sent; run: its id */
-    uint64_t changes, sent_ns;
+    uint64_t changes;
     iron_ledger_findings sent;
 } run_events;
 
@@ -447,23 +388,18 @@ static int compare_findings(const iron_ledger_finding *x, const iron_ledger_find
 /* Those that were not sent, and those whose count has changed; both lists are sorted. */
 static void write_findings(event_stream *s, const iron_ledger_findings *sent,
                            const iron_ledger_findings *found) {
-    char text[IRON_LEDGER_SENTENCE];
-
     for (size_t k = 0, at = 0; k < found->count; k++) {
         const iron_ledger_finding *f = &found->list[k];
+        iron_json_writer json = {.to = s->to, .is_one_line = true};
 
         while (at < sent->count && compare_findings(&sent->list[at], f) < 0)
             at++;
         if (at < sent->count && compare_findings(&sent->list[at], f) == 0 &&
             sent->list[at].count == f->count)
             continue;
-        iron_ledger_finding_text(f, 1, f->count, text);
-        write_text(s,
-                   "event: finding\ndata: {\"kind\": \"%s\", \"step\": %" PRIu64
-                   ", \"rank\": %" PRIu32 ", \"first_step\": %" PRIu64 ", \"first_rank\": %" PRIu32
-                   ", \"count\": %" PRIu64 ", \"sentence\": \"%s\"}\n\n",
-                   iron_ledger_kind_name(f->kind), f->step, f->rank, f->first_step, f->first_rank,
-                   f->count, text);
+        fprintf(s->to, "event: finding\ndata: ");
+        iron__write_finding(&json, f);
+        fprintf(s->to, "\n\n");
     }
 }
 
@@ -474,7 +410,7 @@ static void run_fill(event_stream *s) {
     bool found, is_checked;
 
     if (e->run) {
-        sleep_until(e->sent_ns, LIST_NS);
+        sleep_until(s->written_ns, LIST_NS);
         e->changes = iron__checker_wait(s->server, e->changes, WAIT_MS);
     }
     if (iron__store_run_find(s->server->store, e->name, &view, &found, NULL) != IRON_OK) {
@@ -488,15 +424,13 @@ static void run_fill(event_stream *s) {
     }
     is_checked = iron__run_check_get(s->server, view.id, &check);
     if (!e->run || view.records != e->records || check.records != e->checked) {
-        write_text(s,
-                   "event: run\ndata: {\"name\": \"%s\", \"ranks\": %" PRIu64
-                   ", \"records\": %" PRIu64 ", \"bytes\": %" PRIu64
-                   ", \"is_current\": %s, \"steps\": %" PRIu64 ", \"last_step\": %" PRIu64
-                   ", \"findings_total\": %" PRIu64 "}\n\n",
-                   view.name, view.ranks, view.records, view.bytes,
-                   check.records == view.records ? "true" : "false", check.summary.steps,
-                   check.summary.last_step, check.found.total);
-        e->sent_ns = iron__clock_ns();
+        fprintf(s->to,
+                "event: run\ndata: {\"name\": \"%s\", \"ranks\": %" PRIu64 ", \"records\": %" PRIu64
+                ", \"bytes\": %" PRIu64 ", \"is_current\": %s, \"steps\": %" PRIu64
+                ", \"last_step\": %" PRIu64 ", \"findings_total\": %" PRIu64 "}\n\n",
+                view.name, view.ranks, view.records, view.bytes,
+                check.records == view.records ? "true" : "false", check.summary.steps,
+                check.summary.last_step, check.found.total);
     }
     e->run = view.id;
     e->records = view.records;
@@ -523,5 +457,4 @@ static void get_run_events(iron__request *req) {
     respond(req, &e->stream);
 }
 
-const iron__route iron__route_run_events = {
-    .method = "GET", .pattern = "/v1/runs/{run}/events", .end = get_run_events};
+IRON_ROUTE(run_events, "GET", "/v1/runs/{run}/events", .end = get_run_events);

@@ -19,6 +19,8 @@
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
+static bool is_control(unsigned char c) { return (c < 0x20 && c != '\t') || c == 0x7F; }
+
 iron__http_error iron__http_error_make(const char *kind, const char *help, const char *detail,
                                        ...) {
     iron__http_error error = {.kind = kind, .help = help};
@@ -34,7 +36,7 @@ static iron__http_error malformed(const char *help, const char *detail) {
     return iron__http_error_make("malformed-request", help, "%s", detail);
 }
 
-static iron__http_error target_too_long(void) {
+iron__http_error iron__target_too_long(void) {
     return iron__http_error_make("target-too-long", "ask for a shorter path and query",
                                  "the target has more than %zu bytes", IRON_TARGET_BYTES_MAX);
 }
@@ -64,6 +66,27 @@ bool iron__text_number(iron__text text, uint64_t *value) {
     return text.bytes > 0;
 }
 
+bool iron__text_is_one_of(iron__text text, const char *words, bool is_caseless) {
+    for (size_t bytes; *words; words += bytes + (words[bytes] == ' ')) {
+        bytes = strcspn(words, " ");
+        if (bytes == text.bytes &&
+            (is_caseless ? strncasecmp : strncmp)(words, text.at, bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool iron__text_is_word(iron__text text, const char *others) {
+    for (size_t k = 0; k < text.bytes; k++) {
+        char c = text.at[k];
+
+        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+              (c != '\0' && strchr(others, c))))
+            return false;
+    }
+    return text.bytes > 0;
+}
+
 bool iron__text_is_type(iron__text type, const char *name) {
     size_t bytes = strlen(name);
 
@@ -73,27 +96,19 @@ bool iron__text_is_type(iron__text type, const char *name) {
 
 /* Parsing */
 
-/* What is wrong with the byte at `at`, or NULL. */
-static const char *wrong_byte(const char *bytes, size_t at) {
-    unsigned char c = (unsigned char)bytes[at];
-
-    if (c == '\n')
-        return at > 0 && bytes[at - 1] == '\r' ? NULL : "a line feed has no CR before it";
-    if (at > 0 && bytes[at - 1] == '\r')
-        return "a CR has no line feed after it";
-    if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7F)
-        return "the header contains a control character";
-    return NULL;
-}
-
 /* *end is the length of the header including the empty line, or 0 while more must arrive. */
 static iron__http_error find_end(const char *bytes, size_t count, size_t *end) {
     *end = 0;
     for (size_t k = 0; k < count && k < IRON_HEADER_BYTES_MAX; k++) {
-        const char *wrong = wrong_byte(bytes, k);
+        unsigned char c = (unsigned char)bytes[k];
+        bool is_after_cr = k > 0 && bytes[k - 1] == '\r';
 
-        if (wrong)
-            return malformed(HELP_SYNTAX, wrong);
+        if (c == '\n' && !is_after_cr)
+            return malformed(HELP_SYNTAX, "a line feed has no CR before it");
+        if (c != '\n' && is_after_cr)
+            return malformed(HELP_SYNTAX, "a CR has no line feed after it");
+        if (c != '\n' && c != '\r' && is_control(c))
+            return malformed(HELP_SYNTAX, "the header contains a control character");
         if (bytes[k] == '\n' && k >= 3 && bytes[k - 2] == '\n') {
             *end = k + 1;
             return iron__http_error_none();
@@ -104,7 +119,7 @@ static iron__http_error find_end(const char *bytes, size_t count, size_t *end) {
     if (count < IRON_HEADER_BYTES_MAX)
         return iron__http_error_none();
     if (!memchr(bytes, '\n', IRON_TARGET_BYTES_MAX)) /* the request line alone is too long */
-        return target_too_long();
+        return iron__target_too_long();
     return iron__http_error_make("header-too-large", HELP_SHORT,
                                  "the header has more than %zu bytes", IRON_HEADER_BYTES_MAX);
 }
@@ -161,32 +176,16 @@ iron__http_error iron__header_parse(const char *bytes, size_t count, iron__heade
 
 /* Checking */
 
-static bool is_token(iron__text text) {
-    for (size_t k = 0; k < text.bytes; k++) {
-        char c = text.at[k];
-
-        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-              (c != '\0' && strchr("!#$%&'*+-.^_`|~", c))))
-            return false;
-    }
-    return text.bytes > 0;
-}
-
 static bool is_field_value(iron__text text) {
-    for (size_t k = 0; k < text.bytes; k++) {
-        unsigned char c = (unsigned char)text.at[k];
-
-        if ((c < 0x20 && c != '\t') || c == 0x7F)
+    for (size_t k = 0; k < text.bytes; k++)
+        if (is_control((unsigned char)text.at[k]))
             return false;
-    }
     return true;
 }
 
 static iron__http_error check_request_line(const iron__header *header) {
-    static const char *const methods[] = {"GET",     "HEAD",  "POST",  "PUT",    "DELETE",
-                                          "OPTIONS", "PATCH", "TRACE", "CONNECT"};
+    static const char methods[] = "GET HEAD POST PUT DELETE OPTIONS PATCH TRACE CONNECT";
     iron__text version = header->version, target = header->target;
-    size_t k = 0;
 
     if (!iron__text_is(version, "HTTP/1.1") && !iron__text_is(version, "HTTP/1.0")) {
         if (version.bytes == 8 && memcmp(version.at, "HTTP/", 5) == 0 && version.at[6] == '.')
@@ -194,16 +193,14 @@ static iron__http_error check_request_line(const iron__header *header) {
                                          "the request is %.8s", version.at);
         return malformed("send `METHOD target HTTP/1.1`", "the request line names no HTTP version");
     }
-    while (k < sizeof methods / sizeof methods[0] && !iron__text_is(header->method, methods[k]))
-        k++;
-    if (k == sizeof methods / sizeof methods[0])
+    if (!iron__text_is_one_of(header->method, methods, false))
         return malformed("methods are written in capitals: GET, POST, DELETE",
                          "the method is not one of HTTP's");
     if (target.bytes > IRON_TARGET_BYTES_MAX)
-        return target_too_long();
+        return iron__target_too_long();
     if (target.bytes == 0 || target.at[0] != '/')
         return malformed("send a path that begins with /", "the target is not a path");
-    for (k = 0; k < target.bytes; k++) {
+    for (size_t k = 0; k < target.bytes; k++) {
         unsigned char c = (unsigned char)target.at[k];
 
         if (c <= 0x20 || c >= 0x7F || c == '#')
@@ -211,16 +208,6 @@ static iron__http_error check_request_line(const iron__header *header) {
                              "the target contains a character that is not allowed there");
     }
     return iron__http_error_none();
-}
-
-/* Is the name one of the words, which are separated by blanks? */
-static bool is_one_of(iron__text name, const char *words) {
-    for (size_t bytes; *words; words += bytes + (words[bytes] == ' ')) {
-        bytes = strcspn(words, " ");
-        if (bytes == name.bytes && strncasecmp(words, name.at, bytes) == 0)
-            return true;
-    }
-    return false;
 }
 
 static bool occurs_before(const iron__header *header, uint32_t index) {
@@ -246,15 +233,15 @@ static iron__http_error check_fields(const iron__header *header) {
     for (uint32_t k = 0; k < header->count; k++) {
         iron__text name = header->fields[k].name;
 
-        if (!is_token(name))
+        if (!iron__text_is_word(name, "!#$%&'*+-.^_`|~"))
             return malformed("a field's name is a token directly before its colon",
                              "a header field has an invalid name");
         if (!is_field_value(header->fields[k].value))
             return malformed("send visible text", "a header field contains a control character");
-        if (header->fields[k].is_followed_by_blank && is_one_of(name, exact))
+        if (header->fields[k].is_followed_by_blank && iron__text_is_one_of(name, exact, true))
             return iron__http_error_make("malformed-request", "send it without a trailing blank",
                                          "a blank follows the %.*s", (int)name.bytes, name.at);
-        if (is_one_of(name, once) && occurs_before(header, k))
+        if (iron__text_is_one_of(name, once, true) && occurs_before(header, k))
             return iron__http_error_make("malformed-request",
                                          "send each of these header fields once, with one value",
                                          "%.*s occurs twice", (int)name.bytes, name.at);
@@ -262,10 +249,21 @@ static iron__http_error check_fields(const iron__header *header) {
     return iron__http_error_none();
 }
 
-static iron__http_error check_body(iron__header *header) {
+iron__http_error iron__header_check(iron__header *header) {
+    iron__text host = iron__header_get(header, "Host");
+    iron__text expect = iron__header_get(header, "Expect");
     iron__text length = iron__header_get(header, "Content-Length");
     iron__text coding = iron__header_get(header, "Transfer-Encoding");
+    iron__http_error error = check_request_line(header);
 
+    if (!error.kind)
+        error = check_fields(header);
+    if (error.kind)
+        return error;
+    if (host.at && !iron__host_is_valid(host, true))
+        return malformed("send `Host: name:port`", "the Host is not a name with an optional port");
+    if (!host.at && iron__text_is(header->version, "HTTP/1.1"))
+        return malformed("send a Host", "the request has no Host");
     header->body_bytes = 0;
     if (length.at && coding.at)
         return malformed(HELP_BODY, "the request has both Content-Length and Transfer-Encoding");
@@ -278,24 +276,7 @@ static iron__http_error check_body(iron__header *header) {
         return malformed(HELP_BODY, "the Content-Length is not a valid number");
     if (coding.at)
         header->body_bytes = IRON_LENGTH_UNKNOWN;
-    return iron__http_error_none();
-}
-
-iron__http_error iron__header_check(iron__header *header) {
-    iron__text host = iron__header_get(header, "Host");
-    iron__text expect = iron__header_get(header, "Expect");
-    iron__http_error error = check_request_line(header);
-
-    if (!error.kind)
-        error = check_fields(header);
-    if (error.kind)
-        return error;
-    if (host.at && !iron__host_is_valid(host, true))
-        return malformed("send `Host: name:port`", "the Host is not a name with an optional port");
-    if (!host.at && iron__text_is(header->version, "HTTP/1.1"))
-        return malformed("send a Host", "the request has no Host");
-    error = check_body(header);
-    if (!error.kind && expect.at && !iron__text_is_caseless(expect, "100-continue"))
+    if (expect.at && !iron__text_is_caseless(expect, "100-continue"))
         return malformed("send `Expect: 100-continue` or no Expect",
                          "the request expects something this server does not know");
     return error;
@@ -327,43 +308,36 @@ static bool read_base64(iron__text text, unsigned char digest[32]) {
     return true;
 }
 
-/* One member, `name=:BASE64:` with parameters that mean nothing. False: it is a SHA-256 that cannot
- * be read. */
-static bool read_digest(iron__text member, unsigned char digest[32], bool *is_sha256) {
-    static const char name[] = "sha-256=";
-    const char *end;
-
-    *is_sha256 = member.bytes >= sizeof name - 1 && memcmp(member.at, name, sizeof name - 1) == 0;
-    if (!*is_sha256)
-        return true;
-    member.at += sizeof name - 1;
-    member.bytes -= sizeof name - 1;
-    end = memchr(member.at, ';', member.bytes);
-    if (end)
-        member = iron__text_trim((iron__text){member.at, (size_t)(end - member.at)});
-    return member.bytes > 2 && member.at[0] == ':' && member.at[member.bytes - 1] == ':' &&
-           read_base64((iron__text){member.at + 1, member.bytes - 2}, digest);
-}
-
+/* A member is `name=:BASE64:`, with parameters that mean nothing. */
 iron__http_error iron__header_digest(const iron__header *header, unsigned char digest[32],
                                      bool *has_digest) {
+    static const char name[] = "sha-256=";
+    size_t skip = sizeof name - 1;
+
     *has_digest = false;
     for (uint32_t k = 0; k < header->count; k++) {
         iron__text rest = header->fields[k].value, member;
         unsigned char found[32];
-        bool is_sha256, is_more = is_one_of(header->fields[k].name, "Content-Digest Repr-Digest");
+        bool is_more =
+            iron__text_is_one_of(header->fields[k].name, "Content-Digest Repr-Digest", true);
 
         while (is_more) {
             is_more = cut(&rest, ',', &member);
-            if (!read_digest(iron__text_trim(is_more ? member : rest), found, &is_sha256))
+            member = iron__text_trim(is_more ? member : rest);
+            if (member.bytes < skip || memcmp(member.at, name, skip) != 0)
+                continue;
+            member = (iron__text){member.at + skip, member.bytes - skip};
+            if (cut(&(iron__text){member.at, member.bytes}, ';', &member))
+                member = iron__text_trim(member);
+            if (member.bytes <= 2 || member.at[0] != ':' || member.at[member.bytes - 1] != ':' ||
+                !read_base64((iron__text){member.at + 1, member.bytes - 2}, found))
                 return iron__http_error_make("bad-digest", "send `sha-256=:BASE64:` with 32 bytes",
                                              "the digest cannot be read");
-            if (is_sha256 && *has_digest && memcmp(found, digest, sizeof found) != 0)
+            if (*has_digest && memcmp(found, digest, sizeof found) != 0)
                 return iron__http_error_make("bad-digest", "send one digest",
                                              "the digests differ from each other");
-            if (is_sha256)
-                memcpy(digest, found, sizeof found);
-            *has_digest |= is_sha256;
+            memcpy(digest, found, sizeof found);
+            *has_digest = true;
         }
     }
     return iron__http_error_none();

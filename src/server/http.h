@@ -2,8 +2,8 @@
 /*
  * http.h: a request and its response, as the routes see them.
  *
- * A route is one row (struct iron__route), defined at the end of the file that has its functions
- * and listed in routes.c: the single source for dispatch, for the Allow header of a 405, and for
+ * A route is one row (IRON_ROUTE), defined at the end of the file that has its functions and listed
+ * in routes.c: the single source for dispatch, for the Allow header of a 405, and for
  * scripts/check-openapi. Before a route is called, request.c has checked the header, Host and
  * Origin, the token (unless the row is open) or a ticket (where the row takes one), the path and
  * the method, the names in the query, and Content-Length. Then these functions are called, in this
@@ -25,6 +25,7 @@
 #include "core/sha256.h"
 #include "store/store.h"
 
+#include <iron/iron_ledger.h>
 #include <iron/iron_server.h>
 
 #include <sys/types.h>
@@ -90,6 +91,12 @@ extern const iron__http_problem iron__http_problems[]; /* ends with a row whose 
 /* NULL for an unknown kind. */
 const iron__http_problem *iron__http_problem_find(const char *kind);
 
+/* Borrowed bytes, not terminated. */
+typedef struct iron__text {
+    const char *at;
+    size_t bytes;
+} iron__text;
+
 /* Routes */
 
 typedef struct iron__request iron__request;
@@ -127,6 +134,9 @@ typedef struct iron__route {
 } iron__route;
 
 extern const iron__route *const iron__routes[]; /* ends with NULL */
+
+/* A row: IRON_ROUTE(name, "GET", "/v1/...", .end = ...). */
+#define IRON_ROUTE(name, ...) const iron__route iron__route_##name = {__VA_ARGS__}
 
 /* Where a streamed response comes from: fills up to `room` bytes. May block for about a second; 0
  * means nothing yet, a negative number the end. A stream without an end of its own checks
@@ -178,8 +188,6 @@ typedef struct iron__target {
     uint32_t pair_count;
 } iron__target;
 
-#define IRON_TRIMMED_MAX 8u
-
 struct iron__request {
     /* For routes. */
     iron_server *server;
@@ -201,7 +209,6 @@ struct iron__request {
     const char *body_at;   /* and the beginning of the body; NULL: unknown */
     char *target_text;     /* a copy from before libmicrohttpd changed it */
     iron__target target;
-    char *trimmed[IRON_TRIMMED_MAX]; /* copies of header values without their trailing blanks */
     char method[24];
     uint64_t begun_ns;
     uint64_t taken_bytes;    /* of the body, passed to the route; later, discarded */
@@ -216,7 +223,7 @@ struct iron__request {
     bool is_routed;          /* the route was called: it must be told of the end */
     bool is_body_over;       /* all of it was received */
     bool is_discarding;      /* the response waits for the end of a body that is discarded */
-    bool is_queued;          /* libmicrohttpd has the response, and owns its bytes */
+    bool is_queued;          /* libmicrohttpd has the response */
     bool is_sent;            /* the response is on its way */
     bool is_stream;          /* the response is a stream, counted when it began */
     bool must_close;         /* the connection ends with this response */
@@ -227,8 +234,8 @@ struct iron__request {
     iron__response response;
 };
 
-/* A header's value, or NULL. Header fields that must not be repeated were checked. */
-const char *iron__request_header(const iron__request *req, const char *name);
+/* A header's value, or a text whose `at` is NULL. Fields that must not be repeated were checked. */
+iron__text iron__request_header(const iron__request *req, const char *name);
 /* May its token see this engine? */
 bool iron__request_sees(const iron__request *req, const char *engine);
 /* A query parameter's value, percent-decoded, or NULL. No name occurs twice. */
@@ -272,15 +279,20 @@ bool iron__route_run(iron__request *req, iron__run_view *view);
     "Nothing was changed. Delete engines that are not needed, or free space on the disk of the "   \
     "data directory; the server accepts feeds again by itself."
 
+#define IRON_NAME_HELP                                                                             \
+    "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with a letter or a digit."
+
 /* Responds to a failure of the store or a device: damaged, read-only, disk-full, stopping, busy,
  * backend-unavailable or internal. */
 void iron__route_failure(iron__request *req, const iron_error *err);
+/* The same for "out of memory for WHAT". */
+void iron__route_no_memory(iron__request *req, const char *what);
 /* A query parameter as a whole number min ... max; `value` is unchanged if it is not given. False:
  * it is invalid, and the response is given. */
 bool iron__route_number(iron__request *req, const char *name, uint64_t min, uint64_t max,
                         uint64_t *value);
 
-/* "2026-03-01T12:00:07.250Z" from milliseconds since 1970; years up to 9999. */
+/* "2026-03-01T12:00:07.250Z" from milliseconds since 1970; years up to 9999 (log.c). */
 #define IRON_TIME_TEXT 25u
 void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]);
 
@@ -290,6 +302,11 @@ void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]);
  * and by "*". */
 unsigned iron__accept_weight(const char *accept, const char *type);
 
+/* That time as text. */
+void iron__write_time(iron_json_writer *j, const char *name, uint64_t milliseconds);
+void iron__write_number_or_null(iron_json_writer *j, const char *name, bool has_it, uint64_t value);
+/* A finding in a run, as an object. */
+void iron__write_finding(iron_json_writer *j, const iron_ledger_finding *finding);
 /* The members xor and sum, as text: many JSON readers use doubles for numbers. */
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum);
 /* All members of an engine, inside an object that the caller opens and closes. */

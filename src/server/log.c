@@ -14,18 +14,11 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
 #include "core/thread_pool.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ROOM_BYTES ((size_t)2 << 20) /* a third of a second at 20,000 requests per second */
@@ -42,43 +35,38 @@
 
 /* The queue */
 
-/* Updates the beginning of a JSON line, which has the time. With the lock held. */
-static void update_stamp(iron__log *log) {
-    struct timespec now;
-    struct tm parts;
-    char text[IRON_LOG_STAMP + 1];
+void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]) {
+    const uint64_t last = UINT64_C(253402300799999); /* of the year 9999 */
+    uint64_t bounded = milliseconds < last ? milliseconds : last;
+    time_t seconds = (time_t)(bounded / 1000);
+    struct tm at;
+    size_t used;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    if (now.tv_sec != log->second && gmtime_r(&now.tv_sec, &parts)) {
-        strftime(log->stamp, sizeof log->stamp, "{\"time\": \"%Y-%m-%dT%H:%M:%S.000Z\", ", &parts);
-        log->second = now.tv_sec;
-    }
-    snprintf(text, sizeof text, "%03u", (unsigned)(now.tv_nsec / 1000000) % 1000);
-    memcpy(log->stamp + IRON_LOG_STAMP - 7, text, 3);
-}
-
-static void append(iron__log *log, const char *bytes, size_t count) {
-    memcpy(log->filled + log->used, bytes, count);
-    log->used += count;
+    gmtime_r(&seconds, &at);
+    used = strftime(text, IRON_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &at);
+    snprintf(text + used, IRON_TIME_TEXT - used, ".%03uZ", (unsigned)(bounded % 1000));
 }
 
 /* Queues a whole line with its end; JSON begins with '{', after which the time is put. NULL: there
  * was no memory for the line, and it counts as dropped. */
 static void put(iron__log *log, const char *line, size_t bytes) {
-    size_t more = log->options.is_json ? IRON_LOG_STAMP - 1 : 0;
+    char stamp[64] = "", time[IRON_TIME_TEXT];
+    size_t more = 0;
 
     pthread_mutex_lock(&log->mutex);
+    if (log->options.is_json) {
+        iron__time_text(iron__now_ms(), time);
+        more = (size_t)snprintf(stamp, sizeof stamp, "{\"time\": \"%s\", ", time) - 1;
+    }
     if (!line || log->used + more + bytes > log->options.room) {
         log->unreported++;
         atomic_fetch_add(&log->dropped, 1);
     } else {
-        if (log->options.is_json) {
-            update_stamp(log);
-            append(log, log->stamp, IRON_LOG_STAMP);
-            append(log, line + 1, bytes - 1);
-        } else {
-            append(log, line, bytes);
-        }
+        memcpy(log->filled + log->used, stamp, more); /* and its last blank instead of the '{' */
+        memcpy(log->filled + log->used + more, line, bytes);
+        if (more > 0)
+            log->filled[log->used + more] = ' ';
+        log->used += more + bytes;
         if (log->is_idle)
             pthread_cond_signal(&log->wake);
     }
@@ -116,30 +104,23 @@ static bool write_bytes(iron__log *log, const char *at, size_t count) {
     return true;
 }
 
-/* The length of the first whole lines that fit into one write. */
-static size_t take_lines(const char *at, size_t count, uint64_t *lines) {
-    size_t taken = 0;
-
-    *lines = 0;
-    while (taken < count) {
-        const char *end = memchr(at + taken, '\n', count - taken);
-        size_t next = end ? (size_t)(end - at) + 1 : count;
-
-        if (*lines > 0 && next > WRITE_MAX)
-            break;
-        taken = next;
-        ++*lines;
-    }
-    return taken;
-}
-
+/* Each write has the first whole lines that fit into one. */
 static void write_lines(iron__log *log, const char *at, size_t count) {
     bool has_given_up = false;
 
     while (count > 0) {
-        uint64_t lines;
-        size_t bytes = take_lines(at, count, &lines);
+        uint64_t lines = 0;
+        size_t bytes = 0;
 
+        while (bytes < count) {
+            const char *end = memchr(at + bytes, '\n', count - bytes);
+            size_t next = end ? (size_t)(end - at) + 1 : count;
+
+            if (lines > 0 && next > WRITE_MAX)
+                break;
+            bytes = next;
+            lines++;
+        }
         if (!has_given_up && write_bytes(log, at, bytes))
             atomic_fetch_add(&log->lines, lines);
         else
@@ -210,7 +191,6 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
     log->options = *options;
     log->options.room = options->room ? options->room : ROOM_BYTES;
     log->options.close_ms = options->close_ms ? options->close_ms : CLOSE_MS;
-    log->second = -1;
     pthread_mutex_init(&log->mutex, NULL);
     iron__condition_init(&log->wake);
     iron__condition_init(&log->end);
@@ -226,12 +206,13 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
     return IRON_OK;
 }
 
-/* Has the thread ended within its time and a little more? */
-static bool wait_for_end(iron__log *log) {
-    struct timespec until =
-        iron__deadline_after((log->options.close_ms / 1000 + 2) * UINT64_C(1000000000));
+void iron__log_close(iron__log *log) {
+    struct timespec until; /* its time, and a little more */
     bool is_over;
 
+    if (!log)
+        return;
+    until = iron__deadline_after((log->options.close_ms / 1000 + 2) * SECOND_NS);
     pthread_mutex_lock(&log->mutex);
     log->is_closing = true;
     log->closing_ns = iron__clock_ns();
@@ -240,18 +221,12 @@ static bool wait_for_end(iron__log *log) {
         continue;
     is_over = log->is_over;
     pthread_mutex_unlock(&log->mutex);
-    return is_over;
-}
-
-void iron__log_close(iron__log *log) {
-    if (!log)
-        return;
-    if (!wait_for_end(log)) {
+    if (is_over) {
+        pthread_join(log->thread, NULL);
+        destroy(log);
+    } else {
         pthread_detach(log->thread);
-        return;
     }
-    pthread_join(log->thread, NULL);
-    destroy(log);
 }
 
 /* Lines */
@@ -299,97 +274,61 @@ static void end_line(json_line *line) {
     free(line->text);
 }
 
-/* A text line is one line, whatever is quoted in it. */
-static void put_text(iron__log *log, const char *sentence) {
-    char *line = NULL;
-    int bytes = asprintf(&line, "iron: %s\n", sentence);
-
-    for (int k = 0; k + 1 < bytes; k++)
-        if ((unsigned char)line[k] < 0x20)
-            line[k] = '?';
-    put(log, bytes > 0 ? line : NULL, bytes > 0 ? (size_t)bytes : 0);
-    if (bytes >= 0)
-        free(line);
-}
-
 /* Left out if it is unknown. */
 static void write_address(iron_json_writer *j, const char *name, const struct sockaddr *client) {
-    char text[INET6_ADDRSTRLEN] = "";
-    const void *address = NULL;
+    const void *address = client ? iron__address_bytes(client) : NULL;
+    char text[INET6_ADDRSTRLEN];
 
-    if (client && client->sa_family == AF_INET)
-        address = &((const struct sockaddr_in *)(const void *)client)->sin_addr;
-    else if (client && client->sa_family == AF_INET6)
-        address = &((const struct sockaddr_in6 *)(const void *)client)->sin6_addr;
     if (address && inet_ntop(client->sa_family, address, text, sizeof text))
         iron_json_text(j, name, text);
 }
 
-static void put_json(iron__log *log, iron__log_level level, const char *event,
-                     const iron__log_member *members, const char *sentence) {
+void iron__log_event(iron__log *log, iron__log_level level, const char *event,
+                     const iron__log_member *members, const char *format, ...) {
+    char *sentence = NULL, *text = NULL;
     json_line line;
-
-    if (!begin_line(log, &line, level, event))
-        return;
-    if (!members)
-        iron_json_text(&line.json, "message", sentence);
-    for (; members && members->name; members++) {
-        if (members->text)
-            iron_json_text(&line.json, members->name, members->text);
-        else if (members->address)
-            write_address(&line.json, members->name, members->address);
-        else
-            iron_json_number(&line.json, members->name, members->number);
-    }
-    end_line(&line);
-}
-
-static void put_event(iron__log *log, iron__log_level level, const char *event,
-                      const iron__log_member *members, const char *format, va_list values) {
-    char *sentence = NULL;
+    va_list values;
+    int bytes = 0;
 
     if (!wants(log, level) || (!format && !log->options.is_json))
         return;
-    if (format && vasprintf(&sentence, format, values) < 0)
-        put(log, NULL, 0);
-    else if (log->options.is_json)
-        put_json(log, level, event, members, sentence);
-    else
-        put_text(log, sentence);
-    free(sentence);
-}
-
-void iron__log_event(iron__log *log, iron__log_level level, const char *event,
-                     const iron__log_member *members, const char *sentence, ...) {
-    va_list values;
-
-    va_start(values, sentence);
-    put_event(log, level, event, members, sentence, values);
-    va_end(values);
-}
-
-void iron__note(iron__log *log, const char *format, ...) {
-    va_list values;
-
     va_start(values, format);
-    put_event(log, IRON_LOG_WARNING, "note", NULL, format, values);
+    if (format)
+        bytes = vasprintf(&sentence, format, values);
     va_end(values);
+    if (bytes >= 0 && !log->options.is_json)
+        bytes = asprintf(&text, "iron: %s\n", sentence);
+    if (bytes < 0) {
+        put(log, NULL, 0);
+    } else if (text) {
+        for (int k = 0; k + 1 < bytes; k++) /* one line, whatever is quoted in it */
+            if ((unsigned char)text[k] < 0x20)
+                text[k] = '?';
+        put(log, text, (size_t)bytes);
+    } else if (begin_line(log, &line, level, event)) {
+        if (!members)
+            iron_json_text(&line.json, "message", sentence);
+        for (; members && members->name; members++) {
+            if (members->text)
+                iron_json_text(&line.json, members->name, members->text);
+            else if (members->address)
+                write_address(&line.json, members->name, members->address);
+            else
+                iron_json_number(&line.json, members->name, members->number);
+        }
+        end_line(&line);
+    }
+    free(text);
+    free(sentence);
 }
 
 /* Requests */
 
-/* Requests that monitoring repeats every few seconds. */
-static bool is_routine(const iron__request_record *r) {
-    static const char *const patterns[] = {"/healthz", "/readyz", "/metrics"};
-
-    for (size_t k = 0; r->route && r->status == 200 && k < sizeof patterns / sizeof *patterns; k++)
-        if (strcmp(r->route->pattern, patterns[k]) == 0)
-            return true;
-    return false;
-}
-
 static iron__log_level level_of(const iron__request_record *r) {
-    if (is_routine(r))
+    static const char routine[] = "/healthz /readyz /metrics"; /* every few seconds */
+
+    if (r->route && r->status == 200 &&
+        iron__text_is_one_of(iron__text_of(r->route->pattern), routine, false))
         return IRON_LOG_DEBUG;
     if (r->status >= 500 && r->status != 503 && r->status != 505) /* of the client's making */
         return IRON_LOG_ERROR;
@@ -409,10 +348,14 @@ static void write_cut(iron_json_writer *j, const char *name, iron__text text, in
     iron_json_text(j, name, room);
 }
 
-static void write_record(iron_json_writer *j, const iron__request_record *r) {
+void iron__log_request(iron__log *log, const iron__request_record *r) {
     iron__text path = r->target;
     const char *query = path.at ? memchr(path.at, '?', path.bytes) : NULL;
+    json_line line;
+    iron_json_writer *j = &line.json;
 
+    if (!begin_line(log, &line, level_of(r), "request"))
+        return;
     if (query)
         path.bytes = (size_t)(query - path.at);
     iron_json_hex(j, "request_id", r->id, 16);
@@ -430,13 +373,5 @@ static void write_record(iron_json_writer *j, const iron__request_record *r) {
         iron_json_text(j, "problem", r->problem->kind);
     if (r->detail)
         iron_json_text(j, "detail", r->detail);
-}
-
-void iron__log_request(iron__log *log, const iron__request_record *record) {
-    json_line line;
-
-    if (!begin_line(log, &line, level_of(record), "request"))
-        return;
-    write_record(&line.json, record);
     end_line(&line);
 }

@@ -14,14 +14,10 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
 #include "core/memory.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdarg.h>
-#include <stdlib.h>
 
 /* libmicrohttpd's memory for each connection: half of it reads bodies, as much as it gets in one
  * call. */
@@ -43,19 +39,11 @@
 
 /* What a route may ask of its request */
 
-const char *iron__request_header(const iron__request *req, const char *name) {
-    char **trimmed = ((iron__request *)(uintptr_t)req)->trimmed; /* a cache */
+iron__text iron__request_header(const iron__request *req, const char *name) {
     const char *value = MHD_lookup_connection_value(req->mhd, MHD_HEADER_KIND, name);
-    iron__text text = iron__text_trim(iron__text_of(value ? value : ""));
-    size_t k = 0;
 
-    if (!value || text.bytes == strlen(value)) /* libmicrohttpd keeps trailing blanks */
-        return value;
-    while (k < IRON_TRIMMED_MAX && trimmed[k])
-        k++;
-    if (k < IRON_TRIMMED_MAX)
-        trimmed[k] = strndup(text.at, text.bytes);
-    return k < IRON_TRIMMED_MAX && trimmed[k] ? trimmed[k] : value;
+    /* libmicrohttpd keeps trailing blanks */
+    return value ? iron__text_trim(iron__text_of(value)) : (iron__text){NULL, 0};
 }
 
 const char *iron__request_query(const iron__request *req, const char *name) {
@@ -105,35 +93,13 @@ static iron__http_error bad_query(const char *help, const char *detail) {
     return iron__http_error_make("bad-query", help, "%s", detail);
 }
 
-static iron__http_error add_parameter(iron__target *target, char *pair) {
-    char *equals = strchr(pair, '=');
-
-    if (!equals || equals == pair)
-        return bad_query(HELP_QUERY, "a parameter is not written name=value");
-    *equals = '\0';
-    if (!decode(pair) || !decode(equals + 1))
-        return bad_query(HELP_ESCAPE, "a parameter is not percent-encoded correctly");
-    for (uint32_t k = 0; k < target->pair_count; k++)
-        if (strcmp(target->pairs[k].name, pair) == 0)
-            return iron__http_error_make("bad-query", "give each parameter once",
-                                         "the parameter '%.60s' occurs twice", pair);
-    if (target->pair_count == IRON_QUERY_MAX)
-        return bad_query(HELP_QUERY, "there are too many parameters");
-    target->pairs[target->pair_count].name = pair;
-    target->pairs[target->pair_count++].value = equals + 1;
-    return iron__http_error_none();
-}
-
 /* Splits a target that passed iron__header_check. The caller frees target->room, also after an
  * error. */
 static iron__http_error target_parse(iron__target *target, const char *text) {
-    iron__http_error error = iron__http_error_none();
     size_t bytes = strlen(text) + 1;
-    char *query;
+    char *query, *pair;
 
-    memset(target, 0, sizeof *target);
-    target->variable = "";
-    target->path = "";
+    *target = (iron__target){.variable = "", .path = ""};
     target->room = malloc(2 * bytes); /* the second half is spare: for the variable */
     if (!target->room)
         return iron__http_error_make("internal", "try again later", "the server is out of memory");
@@ -145,15 +111,24 @@ static iron__http_error target_parse(iron__target *target, const char *text) {
         *query++ = '\0';
     if (query && !*query)
         query = NULL;
-    while (query && !error.kind) {
-        char *next = strchr(query, '&');
+    while ((pair = strsep(&query, "&"))) {
+        char *equals = strchr(pair, '=');
 
-        if (next)
-            *next++ = '\0';
-        error = add_parameter(target, query);
-        query = next;
+        if (!equals || equals == pair)
+            return bad_query(HELP_QUERY, "a parameter is not written name=value");
+        *equals = '\0';
+        if (!decode(pair) || !decode(equals + 1))
+            return bad_query(HELP_ESCAPE, "a parameter is not percent-encoded correctly");
+        for (uint32_t k = 0; k < target->pair_count; k++)
+            if (strcmp(target->pairs[k].name, pair) == 0)
+                return iron__http_error_make("bad-query", "give each parameter once",
+                                             "the parameter '%.60s' occurs twice", pair);
+        if (target->pair_count == IRON_QUERY_MAX)
+            return bad_query(HELP_QUERY, "there are too many parameters");
+        target->pairs[target->pair_count].name = pair;
+        target->pairs[target->pair_count++].value = equals + 1;
     }
-    return error;
+    return iron__http_error_none();
 }
 
 /* Does the path match the pattern? Then *variable is the part for {...}, as sent. */
@@ -216,19 +191,10 @@ static iron__http_error target_match(iron__target *target, const iron__route *co
     return iron__http_error_none();
 }
 
-/* Is `name` one of the words, which are separated by blanks? */
-static bool is_word(const char *words, const char *name) {
-    for (size_t bytes; words && *words; words += bytes + (words[bytes] == ' ')) {
-        bytes = strcspn(words, " ");
-        if (strlen(name) == bytes && memcmp(words, name, bytes) == 0)
-            return true;
-    }
-    return false;
-}
-
 static iron__http_error check_query(const iron__target *target, const iron__route *route) {
     for (uint32_t k = 0; k < target->pair_count; k++)
-        if (!is_word(route->query, target->pairs[k].name))
+        if (!iron__text_is_one_of(iron__text_of(target->pairs[k].name),
+                                  route->query ? route->query : "", false))
             return iron__http_error_make("bad-query", HELP_QUERY,
                                          "there is no parameter '%.60s' here",
                                          target->pairs[k].name);
@@ -273,21 +239,6 @@ static void step_blanks(const char **at, const char *end) {
         ++*at;
 }
 
-static bool step_field(const char **at, const char *end, iron__text name, iron__text value) {
-    if (*at != name.at)
-        return false;
-    *at += name.bytes;
-    if (*at >= end || **at != '\0') /* the colon */
-        return false;
-    ++*at;
-    step_blanks(at, end);
-    if (*at != value.at)
-        return false;
-    *at += value.bytes;
-    step_blanks(at, end);
-    return step_line_end(at, end);
-}
-
 /* `target` is where libmicrohttpd had the target, target_bytes its length then. */
 static bool is_strict(const iron__header *header, size_t header_bytes, const char *target,
                       size_t target_bytes) {
@@ -299,10 +250,36 @@ static bool is_strict(const iron__header *header, size_t header_bytes, const cha
     at = header->version.at + header->version.bytes;
     if (!step_line_end(&at, end))
         return false;
-    for (uint32_t k = 0; k < header->count; k++)
-        if (!step_field(&at, end, header->fields[k].name, header->fields[k].value))
+    for (uint32_t k = 0; k < header->count; k++) {
+        iron__text name = header->fields[k].name, value = header->fields[k].value;
+
+        if (at != name.at)
             return false;
+        at += name.bytes;
+        if (at >= end || *at != '\0') /* the colon */
+            return false;
+        ++at;
+        step_blanks(&at, end);
+        if (at != value.at)
+            return false;
+        at += value.bytes;
+        step_blanks(&at, end);
+        if (!step_line_end(&at, end))
+            return false;
+    }
     return step_line_end(&at, end) && at == end;
+}
+
+static iron__http_error malformed(const char *detail) {
+    return iron__http_error_make("malformed-request",
+                                 "send the request as RFC 9112 requires; HTTP libraries do", "%s",
+                                 detail);
+}
+
+static iron__http_error header_too_large(void) {
+    return iron__http_error_make("header-too-large", "send fewer or shorter header fields",
+                                 "the header has more than %u fields or %zu bytes",
+                                 IRON_HEADER_FIELDS_MAX, IRON_HEADER_BYTES_MAX);
 }
 
 static iron__http_error check_header(iron__request *req, const char *method, const char *version,
@@ -318,17 +295,13 @@ static iron__http_error check_header(iron__request *req, const char *method, con
     header->body_bytes = 0;
     MHD_get_connection_values_n(req->mhd, MHD_HEADER_KIND, collect_field, header);
     if (header->count > IRON_HEADER_FIELDS_MAX || header_bytes > IRON_HEADER_BYTES_MAX)
-        return iron__http_error_make("header-too-large", "send fewer or shorter header fields",
-                                     "the header has more than %u fields or %zu bytes",
-                                     IRON_HEADER_FIELDS_MAX, IRON_HEADER_BYTES_MAX);
+        return header_too_large();
     req->body_at = header->method.at + header_bytes;
     if (!is_strict(header, header_bytes, req->target_at, bytes)) {
         req->body_at = NULL;
         req->must_close = true;
         if (!was_checked)
-            return iron__http_error_make("malformed-request",
-                                         "send the request as RFC 9112 requires; HTTP libraries do",
-                                         "the header does not follow RFC 9112");
+            return malformed("the header does not follow RFC 9112");
     }
     header->target = (iron__text){req->target_text, bytes};
     return iron__header_check(header);
@@ -340,23 +313,6 @@ static iron__http_error check_header(iron__request *req, const char *method, con
  * address (then Origin or Sec-Fetch-Site tell), or by a name of its own that resolves to 127.0.0.1
  * (then the Host is that name). Neither is accepted. Names are compared as text and never looked
  * up. */
-
-static bool is_port(iron__text port) {
-    uint64_t value;
-
-    return port.bytes <= 5 && iron__text_number(port, &value) && value > 0 && value <= 65535;
-}
-
-static bool is_name(iron__text name) {
-    for (size_t k = 0; k < name.bytes; k++) {
-        char c = name.at[k];
-
-        if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-              c == '.' || c == '-' || c == '_'))
-            return false;
-    }
-    return name.bytes > 0 && name.bytes <= NAME_BYTES_MAX;
-}
 
 /* Parses an address of a family (into in_addr, in6_addr). */
 static bool read_address(iron__text text, int family, void *address) {
@@ -374,6 +330,8 @@ static bool host_name(iron__text host, iron__text *name) {
     bool is_bracketed = host.bytes > 0 && host.at[0] == '[';
     const char *end = memchr(host.at, is_bracketed ? ']' : ':', host.bytes);
     struct in6_addr v6;
+    iron__text port;
+    uint64_t number;
 
     if (is_bracketed) {
         if (!end)
@@ -384,10 +342,13 @@ static bool host_name(iron__text host, iron__text *name) {
         end = end ? end : host.at + host.bytes;
         *name = (iron__text){host.at, (size_t)(end - host.at)};
     }
+    port = (iron__text){end + 1, (size_t)(host.at + host.bytes - end) - 1};
     if (end != host.at + host.bytes &&
-        (*end != ':' || !is_port((iron__text){end + 1, host.bytes - (size_t)(end - host.at) - 1})))
+        (*end != ':' || port.bytes > 5 || !iron__text_number(port, &number) || number == 0 ||
+         number > 65535))
         return false;
-    return is_bracketed ? read_address(*name, AF_INET6, &v6) : is_name(*name);
+    return is_bracketed ? read_address(*name, AF_INET6, &v6)
+                        : iron__text_is_word(*name, ".-_") && name->bytes <= NAME_BYTES_MAX;
 }
 
 bool iron__host_is_valid(iron__text host, bool may_have_port) {
@@ -397,22 +358,12 @@ bool iron__host_is_valid(iron__text host, bool may_have_port) {
            (may_have_port || name.bytes + (host.at[0] == '[' ? 2u : 0u) == host.bytes);
 }
 
-/* However it is written: an IPv6 address has many forms. */
-static bool is_loopback_address(iron__text name) {
-    struct in_addr v4;
-    struct in6_addr v6;
-
-    if (read_address(name, AF_INET, &v4))
-        return ntohl(v4.s_addr) >> 24 == 127;
-    return read_address(name, AF_INET6, &v6) &&
-           (IN6_IS_ADDR_LOOPBACK(&v6) || (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127));
-}
-
 /* A server on loopback serves names of this machine and those of --host. One on a public address
  * serves any name, or, with --host, only those and its address. */
 static bool is_own_host(const iron_server *server, iron__text host) {
     const iron_server_options *o = &server->options;
     iron__text name, more;
+    struct in6_addr any; /* of either family */
 
     if (!host_name(host, &name))
         return false;
@@ -427,23 +378,19 @@ static bool is_own_host(const iron_server *server, iron__text host) {
     for (size_t k = 0; k < server->listener_count; k++)
         if (iron__text_is_caseless(name, server->listeners[k].host))
             return true;
-    return server->is_loopback &&
-           (iron__text_is_caseless(name, "localhost") || is_loopback_address(name));
-}
-
-/* The origin of a page of this server is its scheme and the Host that the request names. */
-static bool is_own_origin(const iron_server *server, iron__text origin, iron__text host) {
-    const char *scheme = server->is_tls ? "https://" : "http://";
-    size_t bytes = strlen(scheme);
-
-    return host.at && origin.bytes == bytes + host.bytes &&
-           strncasecmp(origin.at, scheme, bytes) == 0 &&
-           strncasecmp(origin.at + bytes, host.at, host.bytes) == 0;
+    if (!server->is_loopback || iron__text_is_caseless(name, "localhost"))
+        return server->is_loopback;
+    /* however it is written: an IPv6 address has many forms */
+    return read_address(name, AF_INET, &any)
+               ? iron__is_loopback(AF_INET, &any)
+               : read_address(name, AF_INET6, &any) && iron__is_loopback(AF_INET6, &any);
 }
 
 /* Host, Origin and Sec-Fetch-Site. */
 static iron__http_error check_origin(const iron_server *server, const iron__header *header) {
     static const char help[] = "use a page of this server, or a client that is not a browser";
+    const char *scheme = server->is_tls ? "https://" : "http://";
+    size_t scheme_bytes = strlen(scheme);
     iron__text host = iron__header_get(header, "Host");
     iron__text origin = iron__header_get(header, "Origin");
     iron__text site = iron__header_get(header, "Sec-Fetch-Site");
@@ -453,7 +400,10 @@ static iron__http_error check_origin(const iron_server *server, const iron__head
         return iron__http_error_make(
             "wrong-host", "use the server's address, or start the server with --host",
             "this server is not %.*s", host.bytes < 100 ? (int)host.bytes : 100, host.at);
-    if (origin.at && !is_own_origin(server, origin, host))
+    /* the origin of a page of this server is its scheme and the Host that the request names */
+    if (origin.at && (!host.at || origin.bytes != scheme_bytes + host.bytes ||
+                      strncasecmp(origin.at, scheme, scheme_bytes) != 0 ||
+                      strncasecmp(origin.at + scheme_bytes, host.at, host.bytes) != 0))
         return iron__http_error_make("foreign-origin", help, "the Origin is not this server");
     if (site.at && !is_reading &&
         (iron__text_is_caseless(site, "cross-site") || iron__text_is_caseless(site, "same-site")))
@@ -497,18 +447,6 @@ static iron__http_error check_content(const iron__request *req, const iron__head
     return iron__http_error_none();
 }
 
-/* An eighth of the connections is kept for requests with a token and for probes: requests without
- * one that are answered slowly, or read slowly, cannot take all of them. */
-static iron__http_error admit_stranger(iron__request *req) {
-    uint32_t all = req->server->options.max_connections;
-
-    req->is_stranger = true;
-    if (atomic_fetch_add(&req->server->strangers, 1) < all - all / 8)
-        return iron__http_error_none();
-    return iron__http_error_make("busy", "try again a little later, or send a token",
-                                 "all connections for requests without a token are in use");
-}
-
 /* Only clients with access learn whether a path exists. An unneeded ticket is not used up. */
 static iron__http_error check_route(iron__request *req, const iron__header *header,
                                     const char *method) {
@@ -518,6 +456,7 @@ static iron__http_error check_route(iron__request *req, const iron__header *head
     iron__http_error error = iron__http_error_none();
     bool takes_ticket = found.route && found.route->takes_ticket;
     bool is_open = found.route ? found.route->is_open : found.is_open;
+    uint32_t all = req->server->options.max_connections;
 
     req->route = found.route;
     req->variable = req->target.variable;
@@ -525,11 +464,13 @@ static iron__http_error check_route(iron__request *req, const iron__header *head
         error = iron__access_check(req, iron__header_get(header, "Authorization"),
                                    takes_ticket ? iron__request_query(req, "ticket") : NULL);
     req->connection->is_known = !is_open && !error.kind && req->server->options.token_file;
+    /* An eighth of the connections is kept for requests with a token and for probes: requests
+     * without one that are answered slowly, or read slowly, cannot take all of them. */
     if (!req->connection->is_known && !(found.route && found.route->is_probe)) {
-        iron__http_error full = admit_stranger(req);
-
-        if (full.kind)
-            return full;
+        req->is_stranger = true;
+        if (atomic_fetch_add(&req->server->strangers, 1) >= all - all / 8)
+            return iron__http_error_make("busy", "try again a little later, or send a token",
+                                         "all connections for requests without a token are in use");
     }
     if (error.kind)
         return iron__access_slow_down(req, error);
@@ -577,7 +518,7 @@ static void check_request(iron__request *req, const char *method, const char *ve
     if (!error.kind)
         error = check_route(req, &header, method);
     if (error.kind || !req->route) /* without a route there is always an error */
-        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
+        iron__response_error(req, &error);
 }
 
 /* Collected bodies
@@ -712,23 +653,20 @@ static bool enter(iron__request *req, iron__phase phase, size_t body_bytes) {
     return iron__connection_enter(req->server, req->connection, phase, body_bytes);
 }
 
-static void check_digest(iron__request *req) {
-    unsigned char digest[IRON_SHA256_BYTES];
-
-    iron__sha256_end(&req->hash, digest);
-    if (memcmp(digest, req->digest, sizeof digest) != 0)
-        iron__response_problem(req, "bad-digest", "nothing was changed: send it again",
-                               "the SHA-256 of the %llu bytes that arrived is another one",
-                               (unsigned long long)req->received_bytes);
-}
-
 /* The body is complete. */
 static enum MHD_Result end(iron__request *req) {
     req->is_body_over = true;
     if (!enter(req, IRON_PHASE_WORKING, 0))
         return MHD_NO;
-    if (!req->is_answered && req->has_digest)
-        check_digest(req);
+    if (!req->is_answered && req->has_digest) {
+        unsigned char digest[IRON_SHA256_BYTES];
+
+        iron__sha256_end(&req->hash, digest);
+        if (memcmp(digest, req->digest, sizeof digest) != 0)
+            iron__response_problem(req, "bad-digest", "nothing was changed: send it again",
+                                   "the SHA-256 of the %llu bytes that arrived is another one",
+                                   (unsigned long long)req->received_bytes);
+    }
     if (!req->is_answered && is_collected(req->route->body)) {
         if (req->body_buffer)
             req->body_buffer[req->body_bytes] = '\0';
@@ -758,7 +696,7 @@ static enum MHD_Result begin(iron__request *req, const char *method, const char 
             req->route->begin(req);
     }
     if (req->expected_bytes == 0) {
-        if (!iron__request_header(req, "Expect"))
+        if (!iron__request_header(req, "Expect").at)
             return MHD_YES; /* it calls again at once */
         /* Asked to continue although there is no body, libmicrohttpd would say so, take what
          * follows (the next request, if it is there) for the body, and then refuse our response. */
@@ -767,7 +705,7 @@ static enum MHD_Result begin(iron__request *req, const char *method, const char 
     }
     if (req->is_answered)
         return iron__response_send(req);
-    if (iron__request_header(req, "Expect") && strcmp(version, "HTTP/1.1") == 0)
+    if (iron__request_header(req, "Expect").at && strcmp(version, "HTTP/1.1") == 0)
         atomic_fetch_add(&req->server->responses[1], 1); /* libmicrohttpd sends 100 */
     return enter(req, IRON_PHASE_BODY, 0) ? MHD_YES : MHD_NO;
 }
@@ -828,27 +766,21 @@ static enum MHD_Result handle(void *server, struct MHD_Connection *mhd, const ch
     return take(req, bytes, taken);
 }
 
-/* The engine in the path or, where that is a parameter, in the query. */
-static const char *engine_of(const iron__request *req) {
-    const iron__route *route = req->route;
-
-    if (route && strstr(route->pattern, "{run}"))
-        return "";
-    if (req->variable[0] || !route || !route->query || !strstr(route->query, "engine"))
-        return req->variable;
-    return iron__request_query(req, "engine");
-}
-
 static void log_request(const iron__request *req, uint64_t ns) {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(req->mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     iron__connection *c = req->connection;
+    const iron__route *route = req->route;
+    bool is_run = route && strstr(route->pattern, "{run}");
+    bool is_in_query = !req->variable[0] && route && route->query && strstr(route->query, "engine");
     iron__request_record record = {
         .id = req->id,
         .method = {req->method[0] ? req->method : NULL, strlen(req->method)},
         .target = {req->target_at ? req->target_text : NULL, strlen(req->target_text)},
-        .route = req->route,
-        .engine = engine_of(req),
+        .route = route,
+        .engine = is_run        ? ""
+                  : is_in_query ? iron__request_query(req, "engine")
+                                : req->variable,
         .client = info ? info->client_addr : NULL,
         .bytes_in = req->received_bytes,
         .bytes_out = req->sent_bytes,
@@ -896,8 +828,6 @@ static void destroy(void *context, struct MHD_Connection *mhd, void **request,
             atomic_fetch_sub(&server->strangers, 1);
     }
     iron__response_free(&req->response);
-    for (size_t k = 0; k < IRON_TRIMMED_MAX; k++)
-        free(req->trimmed[k]);
     atomic_fetch_sub(&server->document_bytes, counted(req->body_room));
     free(req->body_buffer);
     free(req->target.room);
@@ -917,6 +847,7 @@ static void replace_refusal(void *server, const char *format, va_list values) {
     static const char mark[] = "Error processing request";
     unsigned status = MHD_HTTP_BAD_REQUEST;
     bool is_new = !current && iron__thread_connection;
+    iron__http_error error;
     void *made = NULL;
 
     if (strncmp(format, mark, sizeof mark - 1) != 0)
@@ -931,21 +862,17 @@ static void replace_refusal(void *server, const char *format, va_list values) {
         count_begun(current);
     atomic_fetch_add(&current->server->malformed, 1);
     if (status == MHD_HTTP_HTTP_VERSION_NOT_SUPPORTED)
-        iron__response_problem(current, "unsupported-version", "use HTTP/1.1",
-                               "the request is neither HTTP/1.1 nor HTTP/1.0");
+        error = iron__http_error_make("unsupported-version", "use HTTP/1.1",
+                                      "the request is neither HTTP/1.1 nor HTTP/1.0");
     else if (status == MHD_HTTP_URI_TOO_LONG)
-        iron__response_problem(current, "target-too-long", "ask for a shorter path and query",
-                               "the target has more than %zu bytes", IRON_TARGET_BYTES_MAX);
+        error = iron__target_too_long();
     else if (status == MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE)
-        iron__response_problem(current, "header-too-large", "send fewer or shorter header fields",
-                               "the header has more than %u fields or %zu bytes",
-                               IRON_HEADER_FIELDS_MAX, IRON_HEADER_BYTES_MAX);
+        error = header_too_large();
     else
-        iron__response_problem(current, "malformed-request",
-                               "send the request as RFC 9112 requires; HTTP libraries do",
-                               current->is_routed ? "the chunks of the body cannot be read"
-                               : is_new ? "the request line is not `METHOD target HTTP/1.1`"
-                                        : "the header does not follow RFC 9112");
+        error = malformed(current->is_routed ? "the chunks of the body cannot be read"
+                          : is_new           ? "the request line is not `METHOD target HTTP/1.1`"
+                                             : "the header does not follow RFC 9112");
+    iron__response_error(current, &error);
     iron__response_send_raw(current);
     if (is_new) /* libmicrohttpd does not know it */
         destroy(server, current->mhd, &made, MHD_REQUEST_TERMINATED_WITH_ERROR);
@@ -968,7 +895,6 @@ iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback n
                                    {MHD_OPTION_HTTPS_MEM_CERT, 0, daemon->cert},
                                    {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)PRIORITIES},
                                    {MHD_OPTION_END, 0, NULL}};
-    struct MHD_OptionItem none[] = {{MHD_OPTION_END, 0, NULL}};
 
     IRON_FAIL_IF(server->is_tls && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES, err,
                  IRON_E_UNSUPPORTED, "this libmicrohttpd was built without TLS");
@@ -976,7 +902,7 @@ iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback n
         flags |= MHD_USE_TLS;
     daemon->mhd = MHD_start_daemon(
         flags, 0, NULL, NULL, handle, server, MHD_OPTION_EXTERNAL_LOGGER, replace_refusal, server,
-        MHD_OPTION_ARRAY, server->is_tls ? tls : none, MHD_OPTION_CONNECTION_LIMIT,
+        MHD_OPTION_ARRAY, server->is_tls ? tls : &tls[3], MHD_OPTION_CONNECTION_LIMIT,
         options->max_connections + 64u, MHD_OPTION_CONNECTION_MEMORY_LIMIT, POOL_BYTES,
         MHD_OPTION_THREAD_STACK_SIZE, STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 0,
         MHD_OPTION_URI_LOG_CALLBACK, create, server, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes,

@@ -12,15 +12,9 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdarg.h>
-#include <stdlib.h>
-#include <time.h>
 
 #define PROBLEM_JSON "application/problem+json"
 #define RAW_SEND_MS  5000
@@ -168,21 +162,10 @@ void iron__response_json_end(iron__request *req, unsigned status) {
 
 /* Problems */
 
-/* The value of Retry-After for this kind, or NULL. */
-static const char *retry_after(const char *kind) {
-    if (strcmp(kind, "stopping") == 0 || strcmp(kind, "disk-full") == 0)
-        return "5";
-    return strcmp(kind, "busy") == 0 || strcmp(kind, "key-in-use") == 0 ||
-                   strcmp(kind, "too-many-connections") == 0 ||
-                   strcmp(kind, "too-many-guesses") == 0
-               ? "1"
-               : NULL;
-}
-
 void iron__response_problem(iron__request *req, const char *kind, const char *help,
                             const char *detail, ...) {
     const iron__http_problem *problem = iron__http_problem_find(kind);
-    const char *after = retry_after(kind);
+    iron__text word = iron__text_of(kind);
     char text[400], type[80], instance[40];
     iron_json_writer *json;
     va_list values;
@@ -192,8 +175,10 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
     va_end(values);
     if (!problem)
         problem = iron__http_problem_find("internal");
-    if (after)
-        iron__response_header(req, "Retry-After", after);
+    if (iron__text_is_one_of(word, "stopping disk-full", false))
+        iron__response_header(req, "Retry-After", "5");
+    if (iron__text_is_one_of(word, "busy key-in-use too-many-connections too-many-guesses", false))
+        iron__response_header(req, "Retry-After", "1");
     if (problem->status == 401)
         iron__response_header(req, "WWW-Authenticate", "Bearer");
     if (strstr(kind, "key")) /* as the draft of Idempotency-Key asks */
@@ -214,14 +199,50 @@ void iron__response_problem(iron__request *req, const char *kind, const char *he
     finish_json(req, problem->status, PROBLEM_JSON, problem);
 }
 
-/* Raw responses */
+void iron__response_error(iron__request *req, const iron__http_error *error) {
+    iron__response_problem(req, error->kind, error->help, "%s", error->detail);
+}
+
+/* Sending */
+
+#define FIELDS_MAX (IRON_RESPONSE_HEADERS_MAX + 5)
+
+typedef struct field {
+    const char *name, *value;
+} field;
+
+/* The header's fields: those of the route, and the usual ones that it has not set. Returns how
+ * many; `id` is room for a value. */
+static size_t list_fields(const iron__request *req, char id[24], field fields[FIELDS_MAX]) {
+    const iron__response *response = &req->response;
+    const field usual[] = {{"X-Request-Id", id},
+                           {"Cache-Control", "no-store"},
+                           {"X-Content-Type-Options", "nosniff"},
+                           {"Content-Type", response->type},
+                           {"Connection", req->must_close ? "close" : NULL}};
+    size_t count = 0, at;
+
+    snprintf(id, 24, "%016" PRIx64, req->id);
+    for (; count < response->header_count; count++)
+        fields[count] = (field){response->headers[count].name, response->headers[count].value};
+    for (size_t k = 0; k < sizeof usual / sizeof usual[0]; k++) {
+        for (at = 0; at < response->header_count; at++)
+            if (strcasecmp(fields[at].name, usual[k].name) == 0)
+                break;
+        if (at == response->header_count && usual[k].value)
+            fields[count++] = usual[k];
+    }
+    return count;
+}
 
 /* The whole response, which ends its connection; from malloc, NULL without memory. */
-static char *write_raw(const iron__request *req, size_t *bytes) {
+static char *write_raw(iron__request *req, size_t *bytes) {
     const iron__response *response = &req->response;
     time_t now = time(NULL);
     struct tm parts;
-    char date[40] = "", *text = NULL;
+    char date[40] = "", id[24], *text = NULL;
+    field fields[FIELDS_MAX];
+    size_t count;
     FILE *to = open_memstream(&text, bytes);
 
     *bytes = 0;
@@ -229,15 +250,12 @@ static char *write_raw(const iron__request *req, size_t *bytes) {
         return NULL;
     if (gmtime_r(&now, &parts))
         strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S GMT", &parts);
-    fprintf(to, "HTTP/1.1 %u %s\r\nDate: %s\r\nConnection: close\r\n", response->status,
-            MHD_get_reason_phrase_for(response->status), date);
-    fprintf(to, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
-    fprintf(to, "X-Request-Id: %016" PRIx64 "\r\nContent-Length: %zu\r\n", req->id,
-            response->count);
-    if (response->type)
-        fprintf(to, "Content-Type: %s\r\n", response->type);
-    for (uint32_t k = 0; k < response->header_count; k++)
-        fprintf(to, "%s: %s\r\n", response->headers[k].name, response->headers[k].value);
+    fprintf(to, "HTTP/1.1 %u %s\r\nDate: %s\r\nContent-Length: %zu\r\n", response->status,
+            MHD_get_reason_phrase_for(response->status), date, response->count);
+    req->must_close = true;
+    count = list_fields(req, id, fields);
+    for (size_t k = 0; k < count; k++)
+        fprintf(to, "%s: %s\r\n", fields[k].name, fields[k].value);
     fprintf(to, "\r\n");
     if (response->count)
         fwrite(response->bytes, 1, response->count, to);
@@ -262,7 +280,7 @@ char *iron__raw_problem(iron_server *server, const iron__http_error *error, uint
     iron__request req = {.server = server, .id = id};
     char *text;
 
-    iron__response_problem(&req, error->kind, error->help, "%s", error->detail);
+    iron__response_error(&req, error);
     count_response(server, req.response.status, req.response.problem);
     text = write_raw(&req, bytes);
     *head = text ? *bytes - req.response.count : 0;
@@ -288,100 +306,23 @@ static bool send_all(int fd, const void *bytes, size_t count) {
     return true;
 }
 
-/* Streams, read by libmicrohttpd */
-
-typedef struct stream {
-    const iron_server *server;
-    uint64_t *sent_bytes; /* the request's, which lives as long as it is read */
-    int fd;
-    iron__stream_read read;
-    void (*done)(void *context);
-    void *context;
-} stream;
-
-static ssize_t stream_read(void *context, uint64_t position, char *room, size_t bytes) {
-    stream *s = context;
+/* The next bytes of a stream, for libmicrohttpd. */
+static ssize_t read_stream(void *context, uint64_t position, char *room, size_t bytes) {
+    iron__request *req = context;
     uint64_t asked_ns = iron__clock_ns();
     ssize_t got;
     char byte;
 
     (void)position;
-    if (atomic_load(&s->server->is_cutting)) /* a stream that is cut must not look complete */
+    if (atomic_load(&req->server->is_cutting)) /* a stream that is cut must not look complete */
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    got = s->read(s->context, room, bytes);
-    if (got < 0 || (got == 0 && recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
+    got = req->response.read(req->response.context, room, bytes);
+    if (got < 0 || (got == 0 && recv(req->connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0))
         return MHD_CONTENT_READER_END_OF_STREAM; /* or the client is gone */
-    *s->sent_bytes += (uint64_t)got;
+    req->sent_bytes += (uint64_t)got;
     if (got == 0 && iron__clock_ns() - asked_ns < PAUSE_NS) /* it would be called again at once */
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     return got;
-}
-
-static void stream_done(void *context) {
-    stream *s = context;
-
-    s->done(s->context);
-    free(s);
-}
-
-static struct MHD_Response *make_stream(iron__request *req) {
-    iron__response *response = &req->response;
-    stream *s = malloc(sizeof *s);
-    struct MHD_Response *made;
-
-    if (!s)
-        return NULL;
-    *s = (stream){req->server,    &req->sent_bytes, req->connection->fd,
-                  response->read, response->done,   response->context};
-    made = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, stream_read, s,
-                                             stream_done);
-    if (!made)
-        free(s);
-    return made;
-}
-
-/* Sending */
-
-static struct MHD_Response *make_response(iron__request *req) {
-    iron__response *response = &req->response;
-    bool is_owned = response->kind == IRON_RESPONSE_OWNED;
-    struct MHD_Response *made;
-
-    if (response->kind == IRON_RESPONSE_STREAM)
-        made = make_stream(req);
-    else
-        made = MHD_create_response_from_buffer(response->count, response->bytes,
-                                               is_owned ? MHD_RESPMEM_MUST_FREE
-                                                        : MHD_RESPMEM_PERSISTENT);
-    if (made) /* it owns the bytes, or the stream, now */
-        response->kind = IRON_RESPONSE_NONE;
-    return made;
-}
-
-/* Adds a field unless the route has set it. */
-static bool add_default(struct MHD_Response *made, const iron__response *response, const char *name,
-                        const char *value) {
-    for (uint32_t k = 0; k < response->header_count; k++)
-        if (strcasecmp(response->headers[k].name, name) == 0)
-            return true;
-    return MHD_add_response_header(made, name, value) == MHD_YES;
-}
-
-static bool add_headers(iron__request *req, struct MHD_Response *made) {
-    const iron__response *response = &req->response;
-    char id[24];
-    bool is_added;
-
-    snprintf(id, sizeof id, "%016" PRIx64, req->id);
-    is_added = add_default(made, response, "X-Request-Id", id) &&
-               add_default(made, response, "Cache-Control", "no-store") &&
-               add_default(made, response, "X-Content-Type-Options", "nosniff") &&
-               (!response->type || add_default(made, response, "Content-Type", response->type)) &&
-               (!req->must_close || add_default(made, response, "Connection", "close"));
-    for (uint32_t k = 0; k < response->header_count && is_added; k++)
-        is_added = MHD_add_response_header(made, response->headers[k].name,
-                                           response->headers[k].value) == MHD_YES;
-    return is_added;
 }
 
 /* The response goes out now. A stream is counted at its beginning, since the client ends it. */
@@ -394,22 +335,32 @@ static void count_sent(iron__request *req) {
         req->sent_bytes = req->response.count;
 }
 
+/* The response's bytes and its stream stay the request's, which ends after them. */
 static enum MHD_Result queue(iron__request *req) {
-    enum MHD_Result result = MHD_NO;
+    iron__response *response = &req->response;
+    enum MHD_Result result = MHD_YES;
     struct MHD_Response *made;
+    field fields[FIELDS_MAX];
+    char id[24];
 
     if (atomic_load(&req->server->is_stopping))
         req->must_close = true;
-    req->is_stream = req->response.kind == IRON_RESPONSE_STREAM;
+    req->is_stream = response->kind == IRON_RESPONSE_STREAM;
     if (!iron__connection_enter(req->server, req->connection,
                                 req->is_stream ? IRON_PHASE_STREAMING : IRON_PHASE_SENDING, 0))
         return MHD_NO;
-    made = make_response(req);
+    made = req->is_stream ? MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK,
+                                                              read_stream, req, NULL)
+                          : MHD_create_response_from_buffer(response->count, response->bytes,
+                                                            MHD_RESPMEM_PERSISTENT);
     req->is_queued = true;
-    if (made && add_headers(req, made))
-        result = MHD_queue_response(req->mhd, req->response.status, made);
-    if (made)
-        MHD_destroy_response(made); /* libmicrohttpd has its own reference */
+    if (!made)
+        return MHD_NO;
+    for (size_t k = 0, count = list_fields(req, id, fields); k < count && result == MHD_YES; k++)
+        result = MHD_add_response_header(made, fields[k].name, fields[k].value);
+    if (result == MHD_YES)
+        result = MHD_queue_response(req->mhd, response->status, made);
+    MHD_destroy_response(made); /* libmicrohttpd has its own reference */
     if (result == MHD_YES)
         count_sent(req);
     return result;
@@ -436,7 +387,13 @@ void iron__response_send_raw(iron__request *req) {
     shutdown(fd, SHUT_WR);
 }
 
-static enum MHD_Result send_amid_body(iron__request *req) {
+enum MHD_Result iron__response_send(iron__request *req) {
+    if (req->is_body_over)
+        return queue(req);
+    if (req->received_bytes == 0) {
+        drain(req);
+        return queue(req);
+    }
     if (req->server->is_tls || req->response.kind == IRON_RESPONSE_STREAM) {
         req->is_discarding = req->must_close = true;
         req->taken_bytes = 0; /* counts what is discarded from here on */
@@ -444,13 +401,4 @@ static enum MHD_Result send_amid_body(iron__request *req) {
     }
     iron__response_send_raw(req);
     return MHD_NO;
-}
-
-enum MHD_Result iron__response_send(iron__request *req) {
-    if (req->is_body_over)
-        return queue(req);
-    if (req->received_bytes > 0)
-        return send_amid_body(req);
-    drain(req);
-    return queue(req);
 }

@@ -10,11 +10,7 @@
  */
 #include "server/server_internal.h"
 
-#include "core/fail.h"
 #include "core/lattice.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 #define BATCHES_DEFAULT 1000u
 #define BATCHES_MAX     10000u
@@ -34,89 +30,48 @@ typedef struct reader {
 
 typedef struct member {
     const char *name;
-    iron_status (*read)(reader *r, const struct member *m, const iron__json *value);
-    size_t offset, bytes; /* of the field in the plan */
-    uint64_t min, max;    /* of a number */
+    size_t offset, bytes;       /* of the field in the plan */
+    uint64_t min, max;          /* of a number; max 0: it is a text */
+    const char *words, *listed; /* that a text may be; NULL: any */
 } member;
+
+#define FIELD(name) offsetof(iron__store_plan, name), sizeof(((iron__store_plan *)0)->name)
+
+enum { MEMBER_NAME, MEMBER_POSITIONS, MEMBER_LATTICE };
+
+static const member members[] = {
+    [MEMBER_NAME] = {"name", FIELD(name), 0, 0, NULL, NULL},
+    [MEMBER_POSITIONS] = {"positions", FIELD(positions), 0, 0, "stream batch", "stream or batch"},
+    [MEMBER_LATTICE] = {"lattice", FIELD(lattice), 1, IRON_LATTICE_POINT_MAX, NULL, NULL},
+    {"nodes", FIELD(nodes), 1, UINT64_C(1) << 20, NULL, NULL},
+    {"vocab", FIELD(vocab), 2, UINT64_C(1) << 31, NULL, NULL},
+    {"batch", FIELD(batch), 1, WHOLE_MAX, NULL, NULL},
+    {"mode", FIELD(mode), 0, 0, NULL, NULL},
+    {"backend", FIELD(backend), 0, 0, "auto cpu cuda opencl", "auto, cpu, cuda or opencl"},
+    {"device", FIELD(device), 0, UINT32_MAX, NULL, NULL},
+};
 
 static iron_status wrong_kind(reader *r, const char *name, const char *wanted) {
     r->kind = "bad-json";
     return iron__fail(r->err, IRON_E_ARG, 0, "%s must be %s", name, wanted);
 }
 
-static iron_status read_whole(reader *r, const member *m, const iron__json *value, uint64_t *out) {
+static iron_status read_whole(reader *r, const member *m, const char *name, const iron__json *value,
+                              uint64_t *out) {
     double number;
 
     if (!iron__json_get_number(value, &number))
-        return wrong_kind(r, m->name, "a number");
+        return wrong_kind(r, name, "a number");
     IRON_FAIL_IF(!iron__json_get_whole(value, m->max, out) || *out < m->min, r->err, IRON_E_ARG,
-                 "%s is %.17g; it must be a whole number from %" PRIu64 " to %" PRIu64, m->name,
+                 "%s is %.17g; it must be a whole number from %" PRIu64 " to %" PRIu64, name,
                  number, m->min, m->max);
     return IRON_OK;
 }
 
-static iron_status read_number(reader *r, const member *m, const iron__json *value) {
-    uint64_t whole = 0;
-
-    IRON_TRY(read_whole(r, m, value, &whole));
-    memcpy((char *)r->plan + m->offset, &whole, m->bytes); /* little-endian */
-    return IRON_OK;
-}
-
-static iron_status read_text(reader *r, const member *m, const iron__json *value) {
-    const char *text = iron__json_get_text(value);
-
-    if (!text)
-        return wrong_kind(r, m->name, "a string");
-    IRON_FAIL_IF(!*text || strlen(text) >= m->bytes, r->err, IRON_E_ARG,
-                 "%s has %zu characters; it must have 1 to %zu", m->name, strlen(text),
-                 m->bytes - 1);
-    memcpy((char *)r->plan + m->offset, text, strlen(text) + 1);
-    return IRON_OK;
-}
-
-static iron_status read_name(reader *r, const member *m, const iron__json *value) {
-    const char *text = iron__json_get_text(value);
-
-    if (text) {
-        r->kind = "bad-name";
-        IRON_FAIL_IF(!iron__engine_name_is_valid(text), r->err, IRON_E_ARG,
-                     "'%.80s' is not a valid engine name", text);
-    }
-    return read_text(r, m, value);
-}
-
-static iron_status read_backend(reader *r, const member *m, const iron__json *value) {
-    static const char *const known[] = {"auto", "cpu", "cuda", "opencl"};
-    const char *text = iron__json_get_text(value);
-    size_t k = 0;
-
-    while (text && k < sizeof known / sizeof known[0] && strcmp(known[k], text) != 0)
-        k++;
-    IRON_FAIL_IF(k == sizeof known / sizeof known[0], r->err, IRON_E_ARG,
-                 "backend is '%.40s'; it must be auto, cpu, cuda or opencl", text);
-    return read_text(r, m, value);
-}
-
-static iron_status read_positions(reader *r, const member *m, const iron__json *value) {
-    const char *text = iron__json_get_text(value);
-
-    if (!text)
-        return wrong_kind(r, m->name, "a string");
-    if (strcmp(text, "stream") == 0)
-        r->plan->positions = IRON_POSITIONS_STREAM;
-    else if (strcmp(text, "batch") == 0)
-        r->plan->positions = IRON_POSITIONS_BATCH;
-    else
-        IRON_FAIL(r->err, IRON_E_ARG, "positions is '%.40s'; it must be stream or batch", text);
-    return IRON_OK;
-}
-
 static iron_status read_lattice(reader *r, const member *m, const iron__json *value) {
-    member point = {.name = "a point of lattice", .min = m->min, .max = m->max};
     size_t count = iron__json_length(value);
 
-    if (!value || value->kind != IRON_JSON_ARRAY)
+    if (value->kind != IRON_JSON_ARRAY)
         return wrong_kind(r, m->name, "an array of numbers");
     IRON_FAIL_IF(count < IRON_LATTICE_MIN || count > IRON_LATTICE_MAX, r->err, IRON_E_ARG,
                  "lattice has %zu points; it must have %u to %u", count, IRON_LATTICE_MIN,
@@ -124,26 +79,43 @@ static iron_status read_lattice(reader *r, const member *m, const iron__json *va
     for (size_t k = 0; k < count; k++) {
         uint64_t whole = 0;
 
-        IRON_TRY(read_whole(r, &point, iron__json_at(value, k), &whole));
+        IRON_TRY(read_whole(r, m, "a point of lattice", iron__json_at(value, k), &whole));
         r->plan->lattice[k] = (uint32_t)whole;
     }
     r->plan->lattice_count = (uint32_t)count;
     return iron__lattice_check(r->plan->lattice, (uint32_t)count, r->err);
 }
 
-#define FIELD(name) offsetof(iron__store_plan, name), sizeof(((iron__store_plan *)0)->name)
+static iron_status read_member(reader *r, const member *m, const iron__json *value) {
+    void *field = (char *)r->plan + m->offset;
+    const char *text = iron__json_get_text(value);
+    uint64_t whole = 0;
 
-static const member members[] = {
-    {"name", read_name, FIELD(name), 0, 0},
-    {"nodes", read_number, FIELD(nodes), 1, UINT64_C(1) << 20},
-    {"vocab", read_number, FIELD(vocab), 2, UINT64_C(1) << 31},
-    {"batch", read_number, FIELD(batch), 1, WHOLE_MAX},
-    {"positions", read_positions, FIELD(positions), 0, 0},
-    {"lattice", read_lattice, FIELD(lattice), 1, IRON_LATTICE_POINT_MAX},
-    {"mode", read_text, FIELD(mode), 0, 0},
-    {"backend", read_backend, FIELD(backend), 0, 0},
-    {"device", read_number, FIELD(device), 0, UINT32_MAX},
-};
+    if (m == &members[MEMBER_LATTICE])
+        return read_lattice(r, m, value);
+    if (m->max > 0) {
+        IRON_TRY(read_whole(r, m, m->name, value, &whole));
+        memcpy(field, &whole, m->bytes); /* little-endian */
+        return IRON_OK;
+    }
+    if (!text)
+        return wrong_kind(r, m->name, "a string");
+    if (m == &members[MEMBER_NAME] && !iron__engine_name_is_valid(text)) {
+        r->kind = "bad-name";
+        IRON_FAIL(r->err, IRON_E_ARG, "'%.80s' is not a valid engine name", text);
+    }
+    IRON_FAIL_IF(m->words && !iron__text_is_one_of(iron__text_of(text), m->words, false), r->err,
+                 IRON_E_ARG, "%s is '%.40s'; it must be %s", m->name, text, m->listed);
+    if (m == &members[MEMBER_POSITIONS]) {
+        r->plan->positions = text[0] == 's' ? IRON_POSITIONS_STREAM : IRON_POSITIONS_BATCH;
+        return IRON_OK;
+    }
+    IRON_FAIL_IF(!*text || strlen(text) >= m->bytes, r->err, IRON_E_ARG,
+                 "%s has %zu characters; it must have 1 to %zu", m->name, strlen(text),
+                 m->bytes - 1);
+    memcpy(field, text, strlen(text) + 1);
+    return IRON_OK;
+}
 
 static const member *find_member(const char *name) {
     for (size_t k = 0; k < sizeof members / sizeof members[0]; k++)
@@ -166,10 +138,8 @@ static iron_status read_plan(const iron__json *root, void *context, iron_error *
                      root->items[k].name);
     IRON_FAIL_IF(!iron__json_member(root, "name"), r->err, IRON_E_ARG, "name is missing");
     for (uint32_t k = 0; k < root->count; k++) {
-        const member *m = find_member(root->items[k].name);
-
         r->kind = "bad-configuration";
-        IRON_TRY(m->read(r, m, &root->items[k]));
+        IRON_TRY(read_member(r, find_member(root->items[k].name), &root->items[k]));
     }
     return IRON_OK;
 }
@@ -204,8 +174,7 @@ static void list_engines(iron__request *req) {
     }
     views = iron__route_views(req, &count);
     if (!views) {
-        iron__route_failure(req,
-                            &(iron_error){IRON_E_NOMEM, 0, "out of memory for a list of engines"});
+        iron__route_no_memory(req, "a list of engines");
         return;
     }
     j = iron__response_json(req);
@@ -228,33 +197,11 @@ static void list_engines(iron__request *req) {
 }
 
 static void refuse_plan(iron__request *req, const char *kind, const iron_error *err) {
-    const char *help = "See the schema Plan in GET /openapi.json.";
-
-    if (strcmp(kind, "bad-name") == 0)
-        help = "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with a letter or a "
-               "digit.";
-    iron__response_problem(req, kind, help, "%s", err->text);
-}
-
-static void refuse_engine(iron__request *req, const iron__store_plan *plan, const iron_error *err) {
-    switch (err->status) {
-    case IRON_E_STATE:
-        iron__response_problem(req, "engine-exists",
-                               "Choose another name, or delete the engine that has it.",
-                               "an engine named %s exists already", plan->name);
-        break;
-    case IRON_E_ARG:
-        refuse_plan(req, "bad-configuration", err);
-        break;
-    case IRON_E_NOMEM:
-        iron__response_problem(req, "too-many-engines",
-                               "Delete engines that are not needed, or ask for fewer nodes; "
-                               "GET /v1/info has the limits.",
-                               "%s", err->text);
-        break;
-    default:
-        iron__route_failure(req, err);
-    }
+    iron__response_problem(req, kind,
+                           strcmp(kind, "bad-name") == 0
+                               ? IRON_NAME_HELP
+                               : "See the schema Plan in GET /openapi.json.",
+                           "%s", err->text);
 }
 
 static void create_engine(iron__request *req) {
@@ -275,17 +222,33 @@ static void create_engine(iron__request *req) {
     }
     error = iron__access_engine(req, plan.name);
     if (error.kind) {
-        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
+        iron__response_error(req, &error);
         return;
     }
-    if (iron__store_create(req->server->store, &plan, &kept, &err) != IRON_OK) {
-        refuse_engine(req, &plan, &err);
-        return;
+    switch (iron__store_create(req->server->store, &plan, &kept, &err)) {
+    case IRON_OK:
+        snprintf(location, sizeof location, "/v1/engines/%s", plan.name);
+        iron__response_header(req, "Location", location);
+        respond_engine(req, kept, 201);
+        iron__store_engine_release(kept);
+        break;
+    case IRON_E_STATE:
+        iron__response_problem(req, "engine-exists",
+                               "Choose another name, or delete the engine that has it.",
+                               "an engine named %s exists already", plan.name);
+        break;
+    case IRON_E_ARG:
+        refuse_plan(req, "bad-configuration", &err);
+        break;
+    case IRON_E_NOMEM:
+        iron__response_problem(req, "too-many-engines",
+                               "Delete engines that are not needed, or ask for fewer nodes; "
+                               "GET /v1/info has the limits.",
+                               "%s", err.text);
+        break;
+    default:
+        iron__route_failure(req, &err);
     }
-    snprintf(location, sizeof location, "/v1/engines/%s", plan.name);
-    iron__response_header(req, "Location", location);
-    respond_engine(req, kept, 201);
-    iron__store_engine_release(kept);
 }
 
 static void get_engine(iron__request *req) {
@@ -314,77 +277,58 @@ static void delete_engine(iron__request *req) {
 
 /* GET /v1/engines/{name}/batches: an engine's history, one page at a time */
 
-/* A page past the end is empty, and the next one starts there too, so that a client that waits for
- * more asks for the right ones. */
-static void respond_page(iron__request *req, const iron__batch_row *rows, size_t count,
-                         uint64_t since, uint64_t first, uint64_t total) {
-    iron_json_writer *j = iron__response_json(req);
-    uint64_t next = count > 0 ? rows[count - 1].batch + 1 : since;
-
-    iron_json_open(j, "batches", '[');
-    for (const iron__batch_row *row = rows; row < rows + count; row++) {
-        iron_json_open(j, NULL, '{');
-        iron_json_number(j, "batch", row->batch);
-        iron_json_number(j, "position", row->position);
-        iron_json_number(j, "tokens", row->tokens);
-        iron__write_sums(j, row->xors, row->sum);
-        iron_json_close(j, '}');
-    }
-    iron_json_close(j, ']');
-    iron_json_number(j, "first", first);
-    iron_json_number(j, "next", next);
-    iron_json_number(j, "total", total > next || count == 0 ? total : next);
-    iron__response_json_end(req, 200);
-}
-
-static void read_page(iron__request *req, iron__store_engine *kept, uint64_t since, size_t limit) {
-    iron__batch_row *rows = calloc(limit, sizeof *rows);
+static void get_batches(iron__request *req) {
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for a page of batches"};
-    iron__store_engine_view view;
-    size_t count = 0;
-    uint64_t first = 0;
+    uint64_t since = 0, limit = BATCHES_DEFAULT, first = 0, next;
     iron_status status = IRON_E_NOMEM;
+    iron__store_engine_view view;
+    iron__store_engine *kept;
+    iron__batch_row *rows;
+    iron_json_writer *j;
+    size_t count = 0;
 
+    if (!iron__route_number(req, "since", 0, UINT64_MAX, &since) ||
+        !iron__route_number(req, "limit", 1, BATCHES_MAX, &limit) ||
+        !(kept = iron__route_engine(req, req->variable)))
+        return;
+    rows = calloc(limit, sizeof *rows);
     iron__store_engine_get_view(kept, &view, NULL);
     if (rows)
         status = iron__store_engine_batches(kept, since, rows, limit, &count, &first, &err);
-    if (status == IRON_OK)
-        respond_page(req, rows, count, since, first, view.batches);
-    else if (status == IRON_E_STATE)
+    if (status == IRON_OK) {
+        j = iron__response_json(req);
+        iron_json_open(j, "batches", '[');
+        for (const iron__batch_row *row = rows; row < rows + count; row++) {
+            iron_json_open(j, NULL, '{');
+            iron_json_number(j, "batch", row->batch);
+            iron_json_number(j, "position", row->position);
+            iron_json_number(j, "tokens", row->tokens);
+            iron__write_sums(j, row->xors, row->sum);
+            iron_json_close(j, '}');
+        }
+        iron_json_close(j, ']');
+        /* A page past the end is empty, and the next one starts there too, so that a client that
+         * waits for more asks for the right ones. */
+        next = count > 0 ? rows[count - 1].batch + 1 : since;
+        iron_json_number(j, "first", first);
+        iron_json_number(j, "next", next);
+        iron_json_number(j, "total", view.batches > next || count == 0 ? view.batches : next);
+        iron__response_json_end(req, 200);
+    } else if (status == IRON_E_STATE) {
         iron__response_problem(req, "no-such-engine", "GET /v1/engines lists the engines.",
                                "%s was deleted while its batches were read", req->variable);
-    else
+    } else {
         iron__route_failure(req, &err);
+    }
     free(rows);
-}
-
-static void get_batches(iron__request *req) {
-    uint64_t since = 0, limit = BATCHES_DEFAULT;
-    iron__store_engine *kept;
-
-    if (!iron__route_number(req, "since", 0, UINT64_MAX, &since) ||
-        !iron__route_number(req, "limit", 1, BATCHES_MAX, &limit))
-        return;
-    kept = iron__route_engine(req, req->variable);
-    if (kept)
-        read_page(req, kept, since, (size_t)limit);
     iron__store_engine_release(kept);
 }
 
-const iron__route iron__route_list_engines = {
-    .method = "GET", .pattern = "/v1/engines", .query = "limit after", .end = list_engines};
-const iron__route iron__route_create_engine = {.method = "POST",
-                                               .pattern = "/v1/engines",
-                                               .role = IRON_ROLE_ADMIN,
-                                               .body = IRON_BODY_JSON,
-                                               .end = create_engine};
-const iron__route iron__route_get_engine = {
-    .method = "GET", .pattern = "/v1/engines/{name}", .end = get_engine};
-const iron__route iron__route_delete_engine = {.method = "DELETE",
-                                               .pattern = "/v1/engines/{name}",
-                                               .role = IRON_ROLE_ADMIN,
-                                               .end = delete_engine};
-const iron__route iron__route_batches = {.method = "GET",
-                                         .pattern = "/v1/engines/{name}/batches",
-                                         .query = "since limit",
-                                         .end = get_batches};
+IRON_ROUTE(list_engines, "GET", "/v1/engines", .query = "limit after", .end = list_engines);
+IRON_ROUTE(create_engine, "POST", "/v1/engines", .role = IRON_ROLE_ADMIN, .body = IRON_BODY_JSON,
+           .end = create_engine);
+IRON_ROUTE(get_engine, "GET", "/v1/engines/{name}", .end = get_engine);
+IRON_ROUTE(delete_engine, "DELETE", "/v1/engines/{name}", .role = IRON_ROLE_ADMIN,
+           .end = delete_engine);
+IRON_ROUTE(batches, "GET", "/v1/engines/{name}/batches", .query = "since limit",
+           .end = get_batches);

@@ -5,10 +5,6 @@
  */
 #include "server/server_internal.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <time.h>
-
 #define KEY_WAIT_NS UINT64_C(30000000000)
 #define KEY_STEP_NS 5000000
 #define SMALL_BODY  ((uint64_t)64 << 10) /* smaller ones are queued by the store */
@@ -63,58 +59,27 @@ static void respond_position(iron__request *req, const iron__feed_request *reque
     iron__response_problem(req, "position-mismatch", help, "%s", detail);
 }
 
-/* The kind decides Retry-After. */
-static void respond_later(iron__request *req, const char *kind, const char *detail) {
-    iron__response_problem(req, kind, "Nothing was fed. Send it again a little later.", "%s",
-                           detail);
-}
-
-/* The request itself is wrong. */
-static void respond_refused(iron__request *req, iron__feed_outcome outcome,
-                            const iron__feed_request *request, const iron_error *err) {
-    const char *dtype = iron_dtype_name(request->dtype);
-    bool says_why = err->text[0] != '\0';
-
-    if (outcome == IRON_FEED_KEY_REUSED)
-        iron__response_problem(
-            req, "key-reused", "Nothing was fed. Use a new Idempotency-Key for each body.",
-            "the key %s was used with other content", request->key ? request->key : "");
-    else if (outcome == IRON_FEED_RAGGED)
-        iron__response_problem(req, "ragged-body",
-                               "Nothing was fed. Send whole tokens, and say how they are stored: "
-                               "?dtype= " DTYPES ".",
-                               says_why ? "%s" : "the body is not a whole number of %s tokens",
-                               says_why ? err->text : dtype);
-    else if (outcome == IRON_FEED_BAD_TOKEN)
-        iron__response_problem(req, "bad-token-value",
-                               "Nothing was fed. Tokens are 0 to 4294967295; check ?dtype=.",
-                               says_why ? "%s" : "a value of the body is not a token (%s)",
-                               says_why ? err->text : dtype);
-    else
-        iron__response_problem(req, "no-such-engine",
-                               "Nothing was fed. The engine no longer exists.",
-                               "%s was deleted while this body arrived", req->variable);
-}
-
 static void respond(iron__request *req, iron__feed_outcome outcome, const iron__feed_answer *fed,
                     const iron_error *err) {
     const feed_state *f = req->own;
+    const char *dtype = iron_dtype_name(f->request.dtype);
+    bool says_why = err->text[0] != '\0';
 
     switch (outcome) {
     case IRON_FEED_DONE:
-        respond_fed(req, fed, false);
-        break;
     case IRON_FEED_REPEATED:
-        respond_fed(req, fed, true);
+        respond_fed(req, fed, outcome == IRON_FEED_REPEATED);
         break;
     case IRON_FEED_POSITION:
         respond_position(req, &f->request, fed->position);
         break;
     case IRON_FEED_BUSY:
-        respond_later(req, "busy", "as many large bodies are arriving as the server accepts");
-        break;
     case IRON_FEED_STOPPING:
-        respond_later(req, "stopping", "the server is stopping");
+        iron__response_problem(req, outcome == IRON_FEED_BUSY ? "busy" : "stopping",
+                               "Nothing was fed. Send it again a little later.",
+                               outcome == IRON_FEED_BUSY
+                                   ? "as many large bodies are arriving as the server accepts"
+                                   : "the server is stopping");
         break;
     case IRON_FEED_READ_ONLY:
         iron__response_problem(
@@ -122,7 +87,7 @@ static void respond(iron__request *req, iron__feed_outcome outcome, const iron__
             "It was not acknowledged. The operator must repair the data directory "
             "and restart the server; then ask for the engine's position: the body "
             "was fed as a whole, or not at all.",
-            "%s", err->text[0] ? err->text : "a write has failed");
+            "%s", says_why ? err->text : "a write has failed");
         break;
     case IRON_FEED_FULL:
         iron__response_problem(req, "disk-full", IRON_FULL_HELP, "%s", err->text);
@@ -130,54 +95,49 @@ static void respond(iron__request *req, iron__feed_outcome outcome, const iron__
     case IRON_FEED_FAILED:
         iron__route_failure(req, err);
         break;
-    default:
-        respond_refused(req, outcome, &f->request, err);
+    case IRON_FEED_KEY_REUSED:
+        iron__response_problem(req, "key-reused",
+                               "Nothing was fed. Use a new Idempotency-Key for each body.",
+                               "the key %s was used with other content", f->key);
+        break;
+    case IRON_FEED_RAGGED:
+        iron__response_problem(req, "ragged-body",
+                               "Nothing was fed. Send whole tokens, and say how they are stored: "
+                               "?dtype= " DTYPES ".",
+                               says_why ? "%s" : "the body is not a whole number of %s tokens",
+                               says_why ? err->text : dtype);
+        break;
+    case IRON_FEED_BAD_TOKEN:
+        iron__response_problem(req, "bad-token-value",
+                               "Nothing was fed. Tokens are 0 to 4294967295; check ?dtype=.",
+                               says_why ? "%s" : "a value of the body is not a token (%s)",
+                               says_why ? err->text : dtype);
+        break;
+    case IRON_FEED_GONE:
+        iron__response_problem(req, "no-such-engine",
+                               "Nothing was fed. The engine no longer exists.",
+                               "%s was deleted while this body arrived", req->variable);
     }
-}
-
-static bool check_type(iron__request *req) {
-    const char *type = iron__request_header(req, "Content-Type");
-
-    if (!type || iron__text_is_type(iron__text_of(type), "application/octet-stream") ||
-        iron__text_is_type(iron__text_of(type), "application/x-www-form-urlencoded"))
-        return true;
-    iron__response_problem(req, "unsupported-type",
-                           "Send the tokens' bytes as application/octet-stream, or without "
-                           "Content-Type.",
-                           "the body's type is '%.80s'", type);
-    return false;
 }
 
 /* Reads Idempotency-Key: a structured field's string (RFC 8941), whose parameters mean nothing, or
  * visible characters without quotes. */
-static bool read_key(const char *text, char key[IRON_FEED_KEY_MAX + 1]) {
-    bool is_quoted = text[0] == '"';
+static bool read_key(iron__text text, char key[IRON_FEED_KEY_MAX + 1]) {
+    const char *at = text.at, *end = at + text.bytes;
+    bool is_quoted = at < end && *at == '"';
     size_t count = 0;
 
-    for (text += is_quoted; *text && !(is_quoted && *text == '"'); text++) {
-        if (is_quoted && *text == '\\' && *++text != '"' && *text != '\\')
+    for (at += is_quoted; at < end && !(is_quoted && *at == '"'); at++) {
+        if (is_quoted && *at == '\\' && ++at < end && *at != '"' && *at != '\\')
             return false;
-        if (*text < (is_quoted ? ' ' : '!') || *text > '~' || count == IRON_FEED_KEY_MAX)
+        if (at == end || *at < (is_quoted ? ' ' : '!') || *at > '~' || count == IRON_FEED_KEY_MAX)
             return false;
-        key[count++] = *text;
+        key[count++] = *at;
     }
     key[count] = '\0';
-    if (is_quoted && *text++ != '"')
+    if (is_quoted && at++ == end)
         return false;
-    return count > 0 && (!*text || *text == ';');
-}
-
-static bool check_key(iron__request *req, feed_state *f) {
-    const char *text = iron__request_header(req, "Idempotency-Key");
-
-    if (text && !read_key(text, f->key)) {
-        iron__response_problem(req, "bad-key",
-                               "Send a string of 1 to 255 ASCII characters in quotes.",
-                               "the Idempotency-Key is not a string, is empty or too long");
-        return false;
-    }
-    f->request.key = text ? f->key : NULL;
-    return true;
+    return count > 0 && (at == end || *at == ';');
 }
 
 /* Keys in use
@@ -186,13 +146,6 @@ static bool check_key(iron__request *req, feed_state *f) {
  * would find the engine elsewhere at its end. It waits for the first one instead, and then repeats
  * its answer. */
 
-static bool is_key_free(const iron_server *server, const feed_state *f) {
-    for (const feed_state *other = server->keyed; other; other = other->next)
-        if (strcmp(other->key, f->key) == 0 && strcmp(other->engine, f->engine) == 0)
-            return false;
-    return true;
-}
-
 /* False: it takes too long, and the response is given. */
 static bool take_key(iron__request *req, feed_state *f) {
     iron_server *server = req->server;
@@ -200,14 +153,19 @@ static bool take_key(iron__request *req, feed_state *f) {
 
     f->engine = req->variable;
     while (!f->is_keyed && server->now_ns() < until_ns && !atomic_load(&server->is_stopping)) {
+        const feed_state *other;
+
         pthread_mutex_lock(&server->keys_lock);
-        f->is_keyed = is_key_free(server, f);
-        if (f->is_keyed) {
+        for (other = server->keyed; other; other = other->next)
+            if (strcmp(other->key, f->key) == 0 && strcmp(other->engine, f->engine) == 0)
+                break;
+        if (!other) {
+            f->is_keyed = true;
             f->next = server->keyed;
             server->keyed = f;
         }
         pthread_mutex_unlock(&server->keys_lock);
-        if (!f->is_keyed)
+        if (other)
             nanosleep(&(struct timespec){.tv_nsec = KEY_STEP_NS}, NULL);
     }
     if (!f->is_keyed)
@@ -233,18 +191,30 @@ static void release_key(iron_server *server, feed_state *f) {
 static bool read_request(iron__request *req, feed_state *f) {
     iron__feed_request *request = &f->request;
     const char *dtype = iron__request_query(req, "dtype");
+    iron__text type = iron__request_header(req, "Content-Type");
+    iron__text key = iron__request_header(req, "Idempotency-Key");
 
     *request = (iron__feed_request){.dtype = IRON_DTYPE_U32,
                                     .has_at = iron__request_query(req, "at") != NULL,
-                                    .expected_bytes = req->expected_bytes};
-    if (!check_type(req) || !check_key(req, f) ||
-        !iron__route_number(req, "at", 0, UINT64_MAX, &request->at))
-        return false;
-    if (!dtype || iron_dtype_parse(dtype, &request->dtype, NULL) == IRON_OK)
-        return true;
-    iron__response_problem(req, "bad-query", "?dtype= says how tokens are stored, little-endian.",
-                           "dtype is '%.40s'; it must be " DTYPES, dtype);
-    return false;
+                                    .expected_bytes = req->expected_bytes,
+                                    .key = key.at ? f->key : NULL};
+    if (type.at && !iron__text_is_type(type, "application/octet-stream") &&
+        !iron__text_is_type(type, "application/x-www-form-urlencoded"))
+        iron__response_problem(req, "unsupported-type",
+                               "Send the tokens' bytes as application/octet-stream, or without "
+                               "Content-Type.",
+                               "the body's type is '%.*s'", type.bytes < 80 ? (int)type.bytes : 80,
+                               type.at);
+    else if (key.at && !read_key(key, f->key))
+        iron__response_problem(req, "bad-key",
+                               "Send a string of 1 to 255 ASCII characters in quotes.",
+                               "the Idempotency-Key is not a string, is empty or too long");
+    else if (iron__route_number(req, "at", 0, UINT64_MAX, &request->at) && dtype &&
+             iron_dtype_parse(dtype, &request->dtype, NULL) != IRON_OK)
+        iron__response_problem(req, "bad-query",
+                               "?dtype= says how tokens are stored, little-endian.",
+                               "dtype is '%.40s'; it must be " DTYPES, dtype);
+    return !req->is_answered;
 }
 
 static void feed_begin(iron__request *req) {
@@ -254,7 +224,7 @@ static void feed_begin(iron__request *req) {
     iron__feed_outcome outcome;
 
     if (!f) {
-        iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory for a feed"});
+        iron__route_no_memory(req, "a feed");
         return;
     }
     if (!read_request(req, f) || !(f->kept = iron__route_engine(req, req->variable)) ||
@@ -301,12 +271,6 @@ static void feed_drop(iron__request *req) {
     req->own = NULL;
 }
 
-const iron__route iron__route_feed = {.method = "POST",
-                                      .pattern = "/v1/engines/{name}/feed",
-                                      .query = "dtype at",
-                                      .role = IRON_ROLE_FEED,
-                                      .body = IRON_BODY_STREAM,
-                                      .begin = feed_begin,
-                                      .take = feed_take,
-                                      .end = feed_end,
-                                      .drop = feed_drop};
+IRON_ROUTE(feed, "POST", "/v1/engines/{name}/feed", .query = "dtype at", .role = IRON_ROLE_FEED,
+           .body = IRON_BODY_STREAM, .begin = feed_begin, .take = feed_take, .end = feed_end,
+           .drop = feed_drop);

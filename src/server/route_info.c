@@ -11,13 +11,10 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
 #include "core/hash.h"
 #include "engine/engine.h"
 #include "gpu/gpu.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
 
 extern const char iron__openapi_text[]; /* openapi.json, NUL-terminated (cmake/Embed.cmake) */
@@ -85,33 +82,23 @@ static void write_backends(const iron__request *req, iron_json_writer *j) {
 }
 
 static void write_device(iron_json_writer *j, const char *backend, uint64_t device,
-                         const iron_device_info *info) {
+                         const char *name, uint64_t units, uint64_t memory_bytes) {
     iron_json_open(j, NULL, '{');
     iron_json_text(j, "backend", backend);
     iron_json_number(j, "device", device);
-    iron_json_text(j, "name", info->name);
-    iron_json_number(j, "units", info->units);
-    iron_json_number(j, "memory_bytes", info->memory_bytes);
+    iron_json_text(j, "name", name);
+    iron_json_number(j, "units", units);
+    iron_json_number(j, "memory_bytes", memory_bytes);
     iron_json_close(j, '}');
-}
-
-static void write_cpu(iron_json_writer *j) {
-    iron_cpu_info cpu = {.struct_size = sizeof cpu};
-    iron_device_info info = {0};
-
-    if (iron_cpu_describe(&cpu, NULL) != IRON_OK)
-        return;
-    snprintf(info.name, sizeof info.name, "%s", cpu.name);
-    info.units = cpu.threads;
-    info.memory_bytes = cpu.memory_bytes;
-    write_device(j, "cpu", 0, &info);
 }
 
 static void write_devices(const iron__request *req, iron_json_writer *j) {
     static const char *const backends[] = {"cuda", "opencl"};
+    iron_cpu_info cpu = {.struct_size = sizeof cpu};
 
     iron_json_open(j, "devices", '[');
-    write_cpu(j);
+    if (iron_cpu_describe(&cpu, NULL) == IRON_OK)
+        write_device(j, "cpu", 0, cpu.name, cpu.threads, cpu.memory_bytes);
     for (size_t b = 0; b < sizeof backends / sizeof backends[0]; b++) {
         size_t count = is_in_use(req, backends[b]) ? iron_device_count(backends[b]) : 0;
 
@@ -119,20 +106,36 @@ static void write_devices(const iron__request *req, iron_json_writer *j) {
             iron_device_info info = {.struct_size = sizeof info};
 
             if (iron_device_at(backends[b], k, &info, NULL) == IRON_OK)
-                write_device(j, backends[b], k, &info);
+                write_device(j, backends[b], k, info.name, info.units, info.memory_bytes);
         }
     }
     iron_json_close(j, ']');
 }
 
-static void write_number_or_null(iron_json_writer *j, const char *name, uint64_t number) {
-    if (number)
-        iron_json_number(j, name, number);
-    else
-        iron_json_null(j, name);
-}
+static void get_info(iron__request *req) {
+    iron_server *server = req->server;
+    const iron_server_options *o = &server->options;
+    iron_json_writer *j = iron__response_json(req);
+    struct statvfs disk;
+    bool has_disk = statvfs(o->data, &disk) == 0;
 
-static void write_limits(iron_json_writer *j, const iron_server_options *o) {
+    iron_json_text(j, "name", "iron");
+    iron_json_text(j, "version", iron_version());
+    iron__write_time(j, "started", server->started_ms);
+    iron_json_number(j, "uptime_seconds",
+                     (iron__clock_ns() - server->started_ns) / UINT64_C(1000000000));
+    iron_json_number(j, "data_format", IRON_STORE_FORMAT);
+    iron__write_number_or_null(j, "data_free_bytes", has_disk,
+                               has_disk ? (uint64_t)disk.f_bavail * disk.f_frsize : 0);
+    iron_json_bool(j, "is_writable",
+                   iron__store_failure(server->store, NULL) == IRON_OK &&
+                       iron__store_full(server->store, NULL) == IRON_OK);
+    iron_json_number(j, "engines", iron__store_list(server->store, NULL, 0));
+    iron_json_number(j, "connections", atomic_load(&server->connections));
+    iron_json_bool(j, "is_token_needed", o->token_file != NULL);
+    iron_json_bool(j, "report", server->report != NULL);
+    write_backends(req, j);
+    write_devices(req, j);
     iron_json_open(j, "limits", '{');
     iron_json_number(j, "max_body", o->max_body);
     iron_json_number(j, "max_json_body", IRON_JSON_BODY_MAX);
@@ -146,40 +149,10 @@ static void write_limits(iron_json_writer *j, const iron_server_options *o) {
     iron_json_number(j, "request_seconds", o->request_seconds);
     iron_json_number(j, "grace_seconds", o->grace_seconds);
     iron_json_number(j, "drain_seconds", o->drain_seconds);
-    write_number_or_null(j, "keep_batches", o->keep_batches);
-    write_number_or_null(j, "keep_keys", o->keep_keys);
+    iron__write_number_or_null(j, "keep_batches", o->keep_batches > 0, o->keep_batches);
+    iron__write_number_or_null(j, "keep_keys", o->keep_keys > 0, o->keep_keys);
     iron_json_number(j, "min_body_rate", o->min_body_rate);
     iron_json_close(j, '}');
-}
-
-static void get_info(iron__request *req) {
-    iron_server *server = req->server;
-    const iron_server_options *o = &server->options;
-    iron_json_writer *j = iron__response_json(req);
-    char started[IRON_TIME_TEXT];
-    struct statvfs disk;
-
-    iron__time_text(server->started_ms, started);
-    iron_json_text(j, "name", "iron");
-    iron_json_text(j, "version", iron_version());
-    iron_json_text(j, "started", started);
-    iron_json_number(j, "uptime_seconds",
-                     (iron__clock_ns() - server->started_ns) / UINT64_C(1000000000));
-    iron_json_number(j, "data_format", IRON_STORE_FORMAT);
-    if (statvfs(o->data, &disk) == 0)
-        iron_json_number(j, "data_free_bytes", (uint64_t)disk.f_bavail * disk.f_frsize);
-    else
-        iron_json_null(j, "data_free_bytes");
-    iron_json_bool(j, "is_writable",
-                   iron__store_failure(server->store, NULL) == IRON_OK &&
-                       iron__store_full(server->store, NULL) == IRON_OK);
-    iron_json_number(j, "engines", iron__store_list(server->store, NULL, 0));
-    iron_json_number(j, "connections", atomic_load(&server->connections));
-    iron_json_bool(j, "is_token_needed", o->token_file != NULL);
-    iron_json_bool(j, "report", server->report != NULL);
-    write_backends(req, j);
-    write_devices(req, j);
-    write_limits(j, o);
     iron__response_json_end(req, 200);
 }
 
@@ -215,12 +188,12 @@ static void get_ready(iron__request *req) {
 
 /* Responds with embedded bytes and an ETag made of them; 304 if the client has them. */
 static void respond_tagged(iron__request *req, const char *type, const void *bytes, size_t count) {
-    const char *known = iron__request_header(req, "If-None-Match");
+    iron__text known = iron__request_header(req, "If-None-Match");
     char tag[19];
 
     snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", iron__fnv(IRON_FNV_START, bytes, count));
     iron__response_header(req, "ETag", tag);
-    if (known && (strcmp(known, "*") == 0 || strstr(known, tag)))
+    if (known.at && (iron__text_is(known, "*") || strstr(known.at, tag)))
         iron__response_empty(req, 304);
     else
         iron__response_bytes(req, IRON_RESPONSE_STATIC, 200, type, bytes, count);
@@ -260,8 +233,8 @@ static bool wants_gzip(const char *accept_encoding) {
 
 static void respond_embedded(iron__request *req, const char *type, embedded plain,
                              embedded packed) {
-    bool is_packed = wants_gzip(iron__request_header(req, "Accept-Encoding"));
-    embedded chosen;
+    bool is_packed = wants_gzip(iron__request_header(req, "Accept-Encoding").at);
+    embedded chosen = is_packed ? packed : plain;
 
     if (plain.count == 0) {
         iron__response_problem(req, "no-such-path",
@@ -277,7 +250,6 @@ static void respond_embedded(iron__request *req, const char *type, embedded plai
     iron__response_header(req, "Vary", "Accept-Encoding");
     if (is_packed)
         iron__response_header(req, "Content-Encoding", "gzip");
-    chosen = is_packed ? packed : plain;
     respond_tagged(req, type, chosen.bytes, (size_t)chosen.count);
 }
 
@@ -293,21 +265,11 @@ static void get_dashboard_style(iron__request *req) {
     respond_embedded(req, "text/css; charset=utf-8", EMBEDDED(css), EMBEDDED(css_gz));
 }
 
-const iron__route iron__route_info = {.method = "GET", .pattern = "/v1/info", .end = get_info};
-const iron__route iron__route_health = {
-    .method = "GET", .pattern = "/healthz", .is_open = true, .is_probe = true, .end = get_health};
-const iron__route iron__route_ready = {
-    .method = "GET", .pattern = "/readyz", .is_open = true, .is_probe = true, .end = get_ready};
-const iron__route iron__route_openapi = {
-    .method = "GET", .pattern = "/openapi.json", .end = get_openapi};
-const iron__route iron__route_dashboard = {
-    .method = "GET", .pattern = "/", .is_open = true, .end = get_dashboard};
-const iron__route iron__route_dashboard_script = {
-    .method = "GET", .pattern = "/dashboard.js", .is_open = true, .end = get_dashboard_script};
-const iron__route iron__route_dashboard_style = {
-    .method = "GET", .pattern = "/dashboard.css", .is_open = true, .end = get_dashboard_style};
-const iron__route iron__route_report = {.method = "GET",
-                                        .pattern = "/report",
-                                        .query = "ticket",
-                                        .takes_ticket = true,
-                                        .end = get_report};
+IRON_ROUTE(info, "GET", "/v1/info", .end = get_info);
+IRON_ROUTE(health, "GET", "/healthz", .is_open = true, .is_probe = true, .end = get_health);
+IRON_ROUTE(ready, "GET", "/readyz", .is_open = true, .is_probe = true, .end = get_ready);
+IRON_ROUTE(openapi, "GET", "/openapi.json", .end = get_openapi);
+IRON_ROUTE(dashboard, "GET", "/", .is_open = true, .end = get_dashboard);
+IRON_ROUTE(dashboard_script, "GET", "/dashboard.js", .is_open = true, .end = get_dashboard_script);
+IRON_ROUTE(dashboard_style, "GET", "/dashboard.css", .is_open = true, .end = get_dashboard_style);
+IRON_ROUTE(report, "GET", "/report", .query = "ticket", .takes_ticket = true, .end = get_report);

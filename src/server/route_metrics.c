@@ -8,30 +8,17 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-
 #include <dirent.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NANO 1e-9
-
-/* Figures of this process; 0: unknown. */
-typedef struct process {
-    double cpu_seconds;
-    uint64_t resident_bytes, virtual_bytes;
-    uint64_t open_fds, max_fds;
-} process;
 
 /* All figures, collected before the text is written. */
 typedef struct metrics {
     const iron_server *server; /* counters and options; store and log are not used */
     iron__store_counts counts;
     iron__store_disk disk;
-    process process;
     uint64_t log_lines, log_dropped;
     bool is_read_only;
     double uptime_seconds;
@@ -40,45 +27,6 @@ typedef struct metrics {
     iron__run_check *runs; /* that were checked */
     size_t run_count;
 } metrics;
-
-/* Without the one that reads the folder. */
-static uint64_t count_descriptors(void) {
-    DIR *fds = opendir("/proc/self/fd");
-    uint64_t count = 0;
-
-    if (!fds)
-        return 0;
-    for (const struct dirent *entry = readdir(fds); entry; entry = readdir(fds))
-        count += entry->d_name[0] != '.';
-    closedir(fds);
-    return count > 0 ? count - 1 : 0;
-}
-
-static void read_memory(process *p) {
-    FILE *from = fopen("/proc/self/statm", "re");
-    unsigned long long all = 0, resident = 0;
-    long page = sysconf(_SC_PAGESIZE);
-
-    if (!from)
-        return;
-    if (fscanf(from, "%llu %llu", &all, &resident) == 2 && page > 0) { // NOLINT(cert-err34-c)
-        p->virtual_bytes = all * (uint64_t)page;
-        p->resident_bytes = resident * (uint64_t)page;
-    }
-    fclose(from);
-}
-
-static void read_process(process *p) {
-    struct rlimit limit;
-    struct timespec cpu;
-
-    *p = (process){.open_fds = count_descriptors()};
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
-        p->cpu_seconds = (double)cpu.tv_sec + (double)cpu.tv_nsec * NANO;
-    read_memory(p);
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        p->max_fds = limit.rlim_cur;
-}
 
 static const char *const outcomes[IRON_FEED_FAILED + 1] = {
     [IRON_FEED_POSITION] = "position", [IRON_FEED_KEY_REUSED] = "key_reused",
@@ -184,7 +132,9 @@ static void write_latency(FILE *to, const iron_server *server) {
     histogram(to, "iron_request_seconds", "route=\"none\",", &none);
 }
 
-static void write_requests(FILE *to, const iron_server *server) {
+static void write_requests(FILE *to, const metrics *m) {
+    const iron_server *server = m->server;
+
     counter(to, "iron_requests_total", "Requests, including those refused before a route.",
             now(&server->requests));
     gauge(to, "iron_requests_in_flight", "Requests in progress, including this one.",
@@ -205,11 +155,6 @@ static void write_requests(FILE *to, const iron_server *server) {
     counter(to, "iron_body_bytes_total", "Bytes of bodies received.", now(&server->bytes_in));
     counter(to, "iron_answer_bytes_total", "Bytes of bodies of finished responses.",
             now(&server->bytes_out));
-}
-
-static void write_connections(FILE *to, const metrics *m) {
-    const iron_server *server = m->server;
-
     gauge(to, "iron_connections", "Connections now.", atomic_load(&server->connections));
     gauge(to, "iron_connections_limit", "Connections at most.", server->options.max_connections);
     counter(to, "iron_connections_refused_total", "Connections refused by a limit.",
@@ -302,21 +247,36 @@ static void write_runs(FILE *to, const metrics *m) {
                     m->runs[k].most[kind]);
 }
 
-static void write_process(FILE *to, const metrics *m) {
-    const process *p = &m->process;
+/* What is unknown is left out. */
+static void write_process(FILE *to, double start) {
+    unsigned long long all = 0, resident = 0;
+    FILE *from = fopen("/proc/self/statm", "re");
+    DIR *fds = opendir("/proc/self/fd");
+    long page = sysconf(_SC_PAGESIZE);
+    struct rlimit limit;
+    struct timespec cpu;
+    uint64_t count = 0;
 
-    real(to, "process_cpu_seconds_total", "counter", "User and system CPU time.", p->cpu_seconds);
-    if (p->resident_bytes)
-        gauge(to, "process_resident_memory_bytes", "Memory in use.", p->resident_bytes);
-    if (p->virtual_bytes)
-        gauge(to, "process_virtual_memory_bytes", "Address space in use.", p->virtual_bytes);
-    if (p->open_fds)
-        gauge(to, "process_open_fds", "Open file descriptors.", p->open_fds);
-    if (p->max_fds)
-        gauge(to, "process_max_fds", "Maximum number of file descriptors.", p->max_fds);
-    if (m->server->process_start > 0)
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0)
+        real(to, "process_cpu_seconds_total", "counter", "User and system CPU time.",
+             (double)cpu.tv_sec + (double)cpu.tv_nsec * NANO);
+    if (from && fscanf(from, "%llu %llu", &all, &resident) == 2) { // NOLINT(cert-err34-c)
+        gauge(to, "process_resident_memory_bytes", "Memory in use.", resident * (uint64_t)page);
+        gauge(to, "process_virtual_memory_bytes", "Address space in use.", all * (uint64_t)page);
+    }
+    if (from)
+        fclose(from);
+    if (fds) {
+        for (const struct dirent *entry = readdir(fds); entry; entry = readdir(fds))
+            count += entry->d_name[0] != '.';
+        closedir(fds);
+        gauge(to, "process_open_fds", "Open file descriptors.", count - 1); /* without `fds` */
+    }
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        gauge(to, "process_max_fds", "Maximum number of file descriptors.", limit.rlim_cur);
+    if (start > 0)
         real(to, "process_start_time_seconds", "gauge", "When the process was started, since 1970.",
-             m->server->process_start);
+             start);
 }
 
 static void write_metrics(FILE *to, const metrics *m) {
@@ -327,23 +287,24 @@ static void write_metrics(FILE *to, const metrics *m) {
     gauge(to, "iron_read_only", "1 after a write has failed.", m->is_read_only);
     gauge(to, "iron_disk_full", "1 while feeds are refused because the disk is full.",
           m->counts.is_full);
-    write_requests(to, m->server);
-    write_connections(to, m);
+    write_requests(to, m);
     write_store(to, &m->counts, &m->disk);
     write_engines(to, m);
     write_runs(to, m);
     counter(to, "iron_log_lines_total", "Lines written to standard error.", m->log_lines);
     counter(to, "iron_log_dropped_total", "Lines that were dropped or could not be written.",
             m->log_dropped);
-    write_process(to, m);
+    write_process(to, m->server->process_start);
 }
 
-static bool write_all(const iron__request *req, char **text, size_t *bytes) {
+static void get_metrics(iron__request *req) {
     iron_server *server = req->server;
     metrics m = {.server = server};
     iron__store_engine_view *views = iron__route_views(req, &m.engine_count);
     iron__run_check *runs = calloc(IRON_RUNS_MAX, sizeof *runs);
-    FILE *to = views && runs ? open_memstream(text, bytes) : NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = views && runs ? open_memstream(&text, &bytes) : NULL;
     bool is_good = to != NULL;
 
     if (is_good) {
@@ -352,10 +313,9 @@ static bool write_all(const iron__request *req, char **text, size_t *bytes) {
         for (size_t k = 0, count = iron__run_checks(server, runs); k < count; k++)
             if (iron__request_sees(req, runs[k].name))
                 runs[m.run_count++] = runs[k];
-        m.uptime_seconds = (double)(iron__clock_ns() - server->started_ns) * 1e-9;
+        m.uptime_seconds = (double)(iron__clock_ns() - server->started_ns) * NANO;
         m.is_read_only = iron__store_failure(server->store, NULL) != IRON_OK;
         iron__store_count(server->store, &m.counts, &m.disk);
-        read_process(&m.process);
         m.log_lines = atomic_load(&server->log->lines);
         m.log_dropped = atomic_load(&server->log->dropped);
         write_metrics(to, &m);
@@ -363,21 +323,13 @@ static bool write_all(const iron__request *req, char **text, size_t *bytes) {
     }
     free(views);
     free(runs);
-    return is_good;
-}
-
-static void get_metrics(iron__request *req) {
-    char *text = NULL;
-    size_t bytes = 0;
-
-    if (write_all(req, &text, &bytes)) {
+    if (is_good) {
         iron__response_bytes(req, IRON_RESPONSE_OWNED, 200,
                              "text/plain; version=0.0.4; charset=utf-8", text, bytes);
-        return;
+    } else {
+        free(text);
+        iron__route_no_memory(req, "the figures");
     }
-    free(text);
-    iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory for the figures"});
 }
 
-const iron__route iron__route_metrics = {
-    .method = "GET", .pattern = "/metrics", .end = get_metrics};
+IRON_ROUTE(metrics, "GET", "/metrics", .end = get_metrics);

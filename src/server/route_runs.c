@@ -10,12 +10,9 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
+#include "core/number.h"
 #include "io/checksum.h"
 #include "ledger/ledger_internal.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 #define FINDINGS_WAIT_MS 5000u
 
@@ -44,20 +41,17 @@ bool iron__route_run(iron__request *req, iron__run_view *view) {
 
 /* Taking records */
 
-static void put32(unsigned char *at, uint32_t value) {
-    for (int k = 0; k < 4; k++)
-        at[k] = (unsigned char)(value >> 8 * k);
-}
-
 /* The frame that stands for a header. */
 #define MARK_BYTES (LEDGER_FRAME_BYTES + LEDGER_RESUME_BYTES)
 static void make_mark(const unsigned char *header, unsigned char mark[MARK_BYTES]) {
+    uint32_t words[] = {LEDGER_RESUME, LEDGER_RESUME_BYTES}, crc; /* little-endian */
+
     memset(mark, 0, MARK_BYTES);
-    put32(mark, LEDGER_RESUME);
-    put32(mark + 4, LEDGER_RESUME_BYTES);
+    memcpy(mark, words, sizeof words);
     memcpy(mark + LEDGER_FRAME_BYTES, header + 20, 4);     /* world */
     memcpy(mark + LEDGER_FRAME_BYTES + 8, header + 24, 8); /* time */
-    put32(mark + 8, iron__ledger_frame_crc(mark, LEDGER_RESUME_BYTES));
+    crc = iron__ledger_frame_crc(mark, LEDGER_RESUME_BYTES);
+    memcpy(mark + 8, &crc, sizeof crc);
 }
 
 static iron__run_record record_of(const unsigned char *frame, size_t bytes) {
@@ -76,7 +70,7 @@ static iron__run_record record_of(const unsigned char *frame, size_t bytes) {
     } else {
         r.time = iron__ledger_u64(payload);
     }
-    r.time = r.time < INT64_MAX / 2 ? r.time : INT64_MAX / 2;
+    r.time = iron__min(r.time, INT64_MAX / 2);
     iron__run_record_seal(&r);
     return r;
 }
@@ -89,7 +83,7 @@ static iron__run_record *read_frames(iron__request *req, size_t *count) {
 
     *count = 1;
     if (!records) {
-        iron__route_failure(req, &(iron_error){IRON_E_NOMEM, 0, "out of memory for the records"});
+        iron__route_no_memory(req, "the records");
         return NULL;
     }
     for (size_t at = LEDGER_HEADER_BYTES, bytes; at < req->body_bytes; at += bytes) {
@@ -115,24 +109,12 @@ static iron__run_record *read_frames(iron__request *req, size_t *count) {
     return records;
 }
 
-static void respond_added(iron__request *req, const iron__run_view *run, uint64_t rank,
-                          uint64_t received, uint64_t added) {
-    iron_json_writer *j = iron__response_json(req);
-
-    iron_json_text(j, "run", run->name);
-    iron_json_number(j, "rank", rank);
-    iron_json_number(j, "received", received);
-    iron_json_number(j, "added", added);
-    iron_json_number(j, "records", run->records);
-    iron_json_number(j, "bytes", run->bytes);
-    iron__response_json_end(req, 200);
-}
-
 static void post_steps(iron__request *req) {
     const unsigned char *body = (const unsigned char *)req->body;
     unsigned char mark[MARK_BYTES];
     iron__run_view after = {.id = 0};
     iron__run_record *records;
+    iron_json_writer *j;
     iron_error err = {0};
     iron_status status;
     uint64_t added = 0;
@@ -140,9 +122,7 @@ static void post_steps(iron__request *req) {
     size_t count;
 
     if (!iron__engine_name_is_valid(req->variable)) {
-        iron__response_problem(req, "bad-name",
-                               "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins "
-                               "with a letter or a digit.",
+        iron__response_problem(req, "bad-name", IRON_NAME_HELP,
                                "'%.80s' is not a valid name of a run", req->variable);
         return;
     }
@@ -165,7 +145,14 @@ static void post_steps(iron__request *req) {
     if (status == IRON_OK) {
         if (added > 0)
             iron__checker_notify(req->server);
-        respond_added(req, &after, rank, count - 1, added);
+        j = iron__response_json(req);
+        iron_json_text(j, "run", after.name);
+        iron_json_number(j, "rank", rank);
+        iron_json_number(j, "received", count - 1);
+        iron_json_number(j, "added", added);
+        iron_json_number(j, "records", after.records);
+        iron_json_number(j, "bytes", after.bytes);
+        iron__response_json_end(req, 200);
     } else if (status == IRON_E_NOMEM) {
         iron__response_problem(req, "run-full",
                                "Nothing was stored; delete runs, or raise the limit.", "%s",
@@ -178,41 +165,17 @@ static void post_steps(iron__request *req) {
 /* Showing runs */
 
 static void write_run(iron_json_writer *j, const iron__run_view *v) {
-    char created[IRON_TIME_TEXT], changed[IRON_TIME_TEXT];
-
-    iron__time_text(v->created_ms, created);
-    iron__time_text(v->changed_ms, changed);
     iron_json_text(j, "name", v->name);
-    iron_json_text(j, "created", created);
-    iron_json_text(j, "changed", changed);
+    iron__write_time(j, "created", v->created_ms);
+    iron__write_time(j, "changed", v->changed_ms);
     iron_json_number(j, "ranks", v->ranks);
     iron_json_number(j, "records", v->records);
     iron_json_number(j, "bytes", v->bytes);
 }
 
-static void number_or_null(iron_json_writer *j, const char *name, bool has_it, uint64_t value) {
-    if (has_it)
-        iron_json_number(j, name, value);
-    else
-        iron_json_null(j, name);
-}
-
-static void write_listed(iron_json_writer *j, const iron__run_view *v,
-                         const iron__run_check *checks, size_t count) {
-    size_t k = 0;
-
-    while (k < count && checks[k].run != v->id)
-        k++;
-    iron_json_open(j, NULL, '{');
-    write_run(j, v);
-    number_or_null(j, "steps", k < count, k < count ? checks[k].summary.steps : 0);
-    number_or_null(j, "findings_total", k < count, k < count ? checks[k].found.total : 0);
-    iron_json_close(j, '}');
-}
-
 static void list_runs(iron__request *req) {
     iron__run_view *views = calloc(IRON_RUNS_MAX, sizeof *views);
-    iron__run_check *checks = calloc(IRON_RUNS_MAX, sizeof *checks);
+    iron__run_check *checks = calloc(IRON_RUNS_MAX + 1, sizeof *checks);
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for the runs"};
     iron_json_writer *j;
     size_t count, checked;
@@ -223,9 +186,17 @@ static void list_runs(iron__request *req) {
         checked = iron__run_checks(req->server, checks);
         j = iron__response_json(req);
         iron_json_open(j, "runs", '[');
-        for (size_t k = 0; k < count; k++)
-            if (iron__request_sees(req, views[k].name))
-                write_listed(j, &views[k], checks, checked);
+        for (size_t k = 0, at; k < count; k++) {
+            if (!iron__request_sees(req, views[k].name))
+                continue;
+            for (at = 0; at < checked && checks[at].run != views[k].id;)
+                at++; /* one more than there are: it has zeros */
+            iron_json_open(j, NULL, '{');
+            write_run(j, &views[k]);
+            iron__write_number_or_null(j, "steps", at < checked, checks[at].summary.steps);
+            iron__write_number_or_null(j, "findings_total", at < checked, checks[at].found.total);
+            iron_json_close(j, '}');
+        }
         iron_json_close(j, ']');
         iron__response_json_end(req, 200);
     }
@@ -234,9 +205,8 @@ static void list_runs(iron__request *req) {
 }
 
 static void write_rank(iron_json_writer *j, const iron__run_rank *r) {
-    char changed[IRON_TIME_TEXT], last[33];
+    char last[33];
 
-    iron__time_text(r->last_time / 1000000, changed);
     snprintf(last, sizeof last, "%016" PRIx64 "%016" PRIx64, r->last_hi, r->last_lo);
     iron_json_open(j, NULL, '{');
     iron_json_number(j, "rank", r->rank);
@@ -244,8 +214,8 @@ static void write_rank(iron_json_writer *j, const iron__run_rank *r) {
     iron_json_number(j, "records", r->records);
     iron_json_number(j, "steps", r->steps);
     iron_json_number(j, "bytes", r->bytes);
-    number_or_null(j, "last_step", r->steps > 0, r->last_step);
-    iron_json_text(j, "last_time", changed);
+    iron__write_number_or_null(j, "last_step", r->steps > 0, r->last_step);
+    iron__write_time(j, "last_time", r->last_time / 1000000);
     iron_json_text(j, "last", last);
     iron_json_bool(j, "is_closed", r->last_kind == LEDGER_END);
     iron_json_close(j, '}');
@@ -325,26 +295,6 @@ static bool take_point(void *context, uint64_t rank, const unsigned char *bytes,
     return true;
 }
 
-static void write_points(iron_json_writer *j, const progress *p) {
-    iron_json_open(j, "by_rank", '[');
-    for (size_t k = 0; k < p->used; k++) {
-        if (k == 0 || p->points[k].rank != p->points[k - 1].rank) {
-            iron_json_open(j, NULL, '{');
-            iron_json_number(j, "rank", p->points[k].rank);
-            iron_json_open(j, "points", '[');
-        }
-        iron_json_open(j, NULL, '[');
-        iron_json_number(j, NULL, p->points[k].time_ms);
-        iron_json_number(j, NULL, p->points[k].step);
-        iron_json_close(j, ']');
-        if (k + 1 == p->used || p->points[k].rank != p->points[k + 1].rank) {
-            iron_json_close(j, ']');
-            iron_json_close(j, '}');
-        }
-    }
-    iron_json_close(j, ']');
-}
-
 static void get_progress(iron__request *req) {
     iron_error err = {IRON_E_NOMEM, 0, "out of memory for the steps of a run"};
     iron__run_cursor at = {.rank = -1};
@@ -352,21 +302,38 @@ static void get_progress(iron__request *req) {
     progress p = {.count = 0};
     iron__run_rank *ranks;
     iron__run_view view;
+    iron_json_writer *j;
     bool is_over = false;
 
     ranks = read_ranks(req, &view, &p.count);
     if (!ranks)
         return;
     p.ranks = ranks;
-    p.limit = p.count > 0 ? POINTS_MAX / p.count : 2; /* 16 at least */
-    p.limit = p.limit < RANK_POINTS_MAX ? p.limit : RANK_POINTS_MAX;
+    p.limit = p.count > 0 ? iron__min(POINTS_MAX / p.count, RANK_POINTS_MAX) : 2; /* 16 at least */
     p.points = calloc(p.count * p.limit + 1, sizeof *p.points);
     status = p.points ? IRON_OK : IRON_E_NOMEM;
     while (status == IRON_OK && !is_over)
         status = iron__store_run_records(req->server->store, view.id, &at, take_point, &p, &is_over,
                                          &err);
     if (status == IRON_OK) {
-        write_points(iron__response_json(req), &p);
+        j = iron__response_json(req);
+        iron_json_open(j, "by_rank", '[');
+        for (size_t k = 0; k < p.used; k++) {
+            if (k == 0 || p.points[k].rank != p.points[k - 1].rank) {
+                iron_json_open(j, NULL, '{');
+                iron_json_number(j, "rank", p.points[k].rank);
+                iron_json_open(j, "points", '[');
+            }
+            iron_json_open(j, NULL, '[');
+            iron_json_number(j, NULL, p.points[k].time_ms);
+            iron_json_number(j, NULL, p.points[k].step);
+            iron_json_close(j, ']');
+            if (k + 1 == p.used || p.points[k].rank != p.points[k + 1].rank) {
+                iron_json_close(j, ']');
+                iron_json_close(j, '}');
+            }
+        }
+        iron_json_close(j, ']');
         iron__response_json_end(req, 200);
     } else {
         iron__route_failure(req, &err);
@@ -381,21 +348,18 @@ static void delete_run(iron__request *req) {
 
     if (iron__store_run_delete(req->server->store, req->variable, &found, &err) != IRON_OK) {
         iron__route_failure(req, &err);
-        return;
-    }
-    if (!found) {
+    } else if (!found) {
         respond_no_run(req, req->variable);
-        return;
+    } else {
+        iron__checker_notify(req->server);
+        iron__response_empty(req, 204);
     }
-    iron__checker_notify(req->server);
-    iron__response_empty(req, 204);
 }
 
 /* Findings */
 
 static void write_check(iron_json_writer *j, const iron__run_check *c, uint64_t records) {
     const iron_ledgers_summary *s = &c->summary;
-    char text[IRON_LEDGER_SENTENCE];
 
     iron_json_bool(j, "is_current", c->records == records);
     iron_json_number(j, "steps", s->steps);
@@ -403,26 +367,14 @@ static void write_check(iron_json_writer *j, const iron__run_check *c, uint64_t 
     iron_json_number(j, "world", s->world);
     iron_json_number(j, "samples", s->samples);
     iron_json_number(j, "tokens", s->tokens);
-    number_or_null(j, "first_step", s->steps > 0, s->first_step);
-    number_or_null(j, "last_step", s->steps > 0, s->last_step);
+    iron__write_number_or_null(j, "first_step", s->steps > 0, s->first_step);
+    iron__write_number_or_null(j, "last_step", s->steps > 0, s->last_step);
     iron_json_number(j, "records", s->records);
     iron_json_number(j, "superseded", s->superseded);
     iron_json_number(j, "missing_ranks", s->missing_ranks);
     iron_json_open(j, "findings", '[');
-    for (size_t k = 0; k < c->found.count; k++) {
-        const iron_ledger_finding *f = &c->found.list[k];
-
-        iron_ledger_finding_text(f, 1, f->count, text);
-        iron_json_open(j, NULL, '{');
-        iron_json_text(j, "kind", iron_ledger_kind_name(f->kind));
-        iron_json_number(j, "step", f->step);
-        iron_json_number(j, "rank", f->rank);
-        iron_json_number(j, "first_step", f->first_step);
-        iron_json_number(j, "first_rank", f->first_rank);
-        iron_json_number(j, "count", f->count);
-        iron_json_text(j, "sentence", text);
-        iron_json_close(j, '}');
-    }
+    for (size_t k = 0; k < c->found.count; k++)
+        iron__write_finding(j, &c->found.list[k]);
     iron_json_close(j, ']');
     iron_json_number(j, "findings_total", c->found.total);
     iron_json_open(j, "totals", '{');
@@ -484,7 +436,7 @@ static void get_run_diff(iron__request *req) {
     } else {
         j = iron__response_json(req);
         iron_json_text(j, "kind", iron_ledger_change_name(d.change));
-        number_or_null(j, "first_step", d.change != IRON_LEDGER_EQUAL, d.first_step);
+        iron__write_number_or_null(j, "first_step", d.change != IRON_LEDGER_EQUAL, d.first_step);
         iron_json_text(j, "sentence", d.sentence);
         iron_json_number(j, "steps_equal", d.steps);
         iron_json_number(j, "steps_a", d.steps_a);
@@ -493,20 +445,11 @@ static void get_run_diff(iron__request *req) {
     }
 }
 
-const iron__route iron__route_list_runs = {
-    .method = "GET", .pattern = "/v1/runs", .end = list_runs};
-const iron__route iron__route_get_run = {
-    .method = "GET", .pattern = "/v1/runs/{run}", .query = "rank", .end = get_run};
-const iron__route iron__route_delete_run = {
-    .method = "DELETE", .pattern = "/v1/runs/{run}", .role = IRON_ROLE_ADMIN, .end = delete_run};
-const iron__route iron__route_steps = {.method = "POST",
-                                       .pattern = "/v1/runs/{run}/steps",
-                                       .role = IRON_ROLE_FEED,
-                                       .body = IRON_BODY_BYTES,
-                                       .end = post_steps};
-const iron__route iron__route_findings = {
-    .method = "GET", .pattern = "/v1/runs/{run}/findings", .end = get_findings};
-const iron__route iron__route_progress = {
-    .method = "GET", .pattern = "/v1/runs/{run}/progress", .end = get_progress};
-const iron__route iron__route_run_diff = {
-    .method = "GET", .pattern = "/v1/runs/{run}/diff", .query = "reference", .end = get_run_diff};
+IRON_ROUTE(list_runs, "GET", "/v1/runs", .end = list_runs);
+IRON_ROUTE(get_run, "GET", "/v1/runs/{run}", .query = "rank", .end = get_run);
+IRON_ROUTE(delete_run, "DELETE", "/v1/runs/{run}", .role = IRON_ROLE_ADMIN, .end = delete_run);
+IRON_ROUTE(steps, "POST", "/v1/runs/{run}/steps", .role = IRON_ROLE_FEED, .body = IRON_BODY_BYTES,
+           .end = post_steps);
+IRON_ROUTE(findings, "GET", "/v1/runs/{run}/findings", .end = get_findings);
+IRON_ROUTE(progress, "GET", "/v1/runs/{run}/progress", .end = get_progress);
+IRON_ROUTE(run_diff, "GET", "/v1/runs/{run}/diff", .query = "reference", .end = get_run_diff);

@@ -7,81 +7,31 @@
  */
 #include "server/server_internal.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <time.h>
-
 /* All routes, in the order in which they are matched, shown in Allow and listed in /metrics. Each
  * row is at the end of the file that has its functions, where scripts/check-openapi reads it. */
+#define ROUTES(X)                                                                                  \
+    X(list_engines), X(create_engine), X(get_engine), X(delete_engine), X(feed), X(quantize),      \
+        X(state), X(batches), X(engine_events), X(events), X(list_runs), X(get_run),               \
+        X(delete_run), X(steps), X(findings), X(progress), X(run_diff), X(run_events),             \
+        X(create_ticket), X(info), X(health), X(ready), X(metrics), X(openapi), X(dashboard),      \
+        X(dashboard_script), X(dashboard_style), X(report)
 
-/* access.c */
-extern const iron__route iron__route_create_ticket;
-/* events.c */
-extern const iron__route iron__route_engine_events, iron__route_events, iron__route_run_events;
-/* route_engines.c */
-extern const iron__route iron__route_list_engines, iron__route_create_engine,
-    iron__route_get_engine, iron__route_delete_engine, iron__route_batches;
-/* route_feed.c */
-extern const iron__route iron__route_feed;
-/* route_info.c */
-extern const iron__route iron__route_info, iron__route_health, iron__route_ready,
-    iron__route_openapi, iron__route_dashboard, iron__route_dashboard_script,
-    iron__route_dashboard_style, iron__route_report;
-/* route_metrics.c */
-extern const iron__route iron__route_metrics;
-/* route_runs.c */
-extern const iron__route iron__route_list_runs, iron__route_get_run, iron__route_delete_run,
-    iron__route_steps, iron__route_findings, iron__route_progress, iron__route_run_diff;
-/* route_state.c */
-extern const iron__route iron__route_state, iron__route_quantize;
-
-const iron__route *const iron__routes[] = {
-    &iron__route_list_engines,
-    &iron__route_create_engine,
-    &iron__route_get_engine,
-    &iron__route_delete_engine,
-    &iron__route_feed,
-    &iron__route_quantize,
-    &iron__route_state,
-    &iron__route_batches,
-    &iron__route_engine_events,
-    &iron__route_events,
-    &iron__route_list_runs,
-    &iron__route_get_run,
-    &iron__route_delete_run,
-    &iron__route_steps,
-    &iron__route_findings,
-    &iron__route_progress,
-    &iron__route_run_diff,
-    &iron__route_run_events,
-    &iron__route_create_ticket,
-    &iron__route_info,
-    &iron__route_health,
-    &iron__route_ready,
-    &iron__route_metrics,
-    &iron__route_openapi,
-    &iron__route_dashboard,
-    &iron__route_dashboard_script,
-    &iron__route_dashboard_style,
-    &iron__route_report,
-    NULL,
-};
+#define ROUTE_NAME(name)    iron__route_##name
+#define ROUTE_ADDRESS(name) &iron__route_##name
+extern const iron__route ROUTES(ROUTE_NAME);
+const iron__route *const iron__routes[] = {ROUTES(ROUTE_ADDRESS), NULL};
 
 iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
     iron__http_error error = iron__access_engine(req, name); /* a name in the query, too */
     iron__store_engine *kept;
 
     if (error.kind) {
-        iron__response_problem(req, error.kind, error.help, "%s", error.detail);
+        iron__response_error(req, &error);
         return NULL;
     }
-
     if (!iron__engine_name_is_valid(name)) {
-        iron__response_problem(
-            req, "bad-name",
-            "A name has 1 to 64 letters, digits, '.', '_' and '-' and begins with "
-            "a letter or a digit.",
-            "'%.80s' is not a valid engine name", name);
+        iron__response_problem(req, "bad-name", IRON_NAME_HELP,
+                               "'%.80s' is not a valid engine name", name);
         return NULL;
     }
     kept = iron__store_find(req->server->store, name);
@@ -93,41 +43,40 @@ iron__store_engine *iron__route_engine(iron__request *req, const char *name) {
 }
 
 void iron__route_failure(iron__request *req, const iron_error *err) {
-    iron_error why = {0};
+    const char *kind = "internal", *help = "See the server's log.";
+    bool is_io = err->status == IRON_E_IO; /* a failed or refused write, or something else */
+    iron_error why = *err;
 
-    switch (err->status) {
-    case IRON_E_IO: /* a failed write, one that was refused at the stop, or something else */
-        if (iron__store_failure(req->server->store, &why) != IRON_OK)
-            iron__response_problem(
-                req, "read-only",
-                "It was not acknowledged. The operator must repair the data directory "
-                "and restart the server; then check whether it was done.",
-                "%s", why.text);
-        else if (iron__store_full(req->server->store, &why) != IRON_OK)
-            iron__response_problem(req, "disk-full", IRON_FULL_HELP, "%s", why.text);
-        else if (atomic_load(&req->server->is_stopping))
-            iron__response_problem(req, "stopping", "Try again when the server is back.",
-                                   "the server is stopping");
-        else
-            iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
-        break;
-    case IRON_E_FORMAT:
-        iron__response_problem(
-            req, "damaged",
-            "The stored data differ from what was written: check the disk, and restore "
-            "the data directory from a backup.",
-            "%s", err->text);
-        break;
-    case IRON_E_NOMEM:
-        iron__response_problem(req, "busy", "Nothing was changed. Try again.", "%s", err->text);
-        break;
-    case IRON_E_UNSUPPORTED:
-        iron__response_problem(req, "backend-unavailable",
-                               "GET /v1/info lists the available backends.", "%s", err->text);
-        break;
-    default:
-        iron__response_problem(req, "internal", "See the server's log.", "%s", err->text);
+    if (is_io && iron__store_failure(req->server->store, &why) != IRON_OK) {
+        kind = "read-only";
+        help = "It was not acknowledged. The operator must repair the data directory "
+               "and restart the server; then check whether it was done.";
+    } else if (is_io && iron__store_full(req->server->store, &why) != IRON_OK) {
+        kind = "disk-full";
+        help = IRON_FULL_HELP;
+    } else if (is_io && atomic_load(&req->server->is_stopping)) {
+        kind = "stopping";
+        help = "Try again when the server is back.";
+        why = (iron_error){.text = "the server is stopping"};
+    } else if (err->status == IRON_E_FORMAT) {
+        kind = "damaged";
+        help = "The stored data differ from what was written: check the disk, and restore "
+               "the data directory from a backup.";
+    } else if (err->status == IRON_E_NOMEM) {
+        kind = "busy";
+        help = "Nothing was changed. Try again.";
+    } else if (err->status == IRON_E_UNSUPPORTED) {
+        kind = "backend-unavailable";
+        help = "GET /v1/info lists the available backends.";
     }
+    iron__response_problem(req, kind, help, "%s", why.text);
+}
+
+void iron__route_no_memory(iron__request *req, const char *what) {
+    iron_error err;
+
+    iron__no_memory(&err, what);
+    iron__route_failure(req, &err);
 }
 
 /* At most 20 digits. */
@@ -152,33 +101,6 @@ bool iron__route_number(iron__request *req, const char *name, uint64_t min, uint
     return false;
 }
 
-void iron__time_text(uint64_t milliseconds, char text[IRON_TIME_TEXT]) {
-    const uint64_t last = UINT64_C(253402300799999); /* of the year 9999 */
-    uint64_t bounded = milliseconds < last ? milliseconds : last;
-    time_t seconds = (time_t)(bounded / 1000);
-    struct tm at;
-    size_t used;
-
-    gmtime_r(&seconds, &at);
-    used = strftime(text, IRON_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &at);
-    snprintf(text + used, IRON_TIME_TEXT - used, ".%03uZ", (unsigned)(bounded % 1000));
-}
-
-/* "0.5" in thousandths; 1000 if it is invalid, as if it were absent. */
-static unsigned weight_of(const char *digits, size_t length) {
-    unsigned weight, unit = 100;
-
-    if (length == 0 || (digits[0] != '0' && digits[0] != '1') || (length > 1 && digits[1] != '.'))
-        return 1000;
-    weight = digits[0] == '1' ? 1000 : 0;
-    for (size_t k = 2; k < length && unit > 0; k++, unit /= 10) {
-        if (digits[k] < '0' || digits[k] > '9')
-            return 1000;
-        weight += unit * (unsigned)(digits[k] - '0');
-    }
-    return weight < 1000 ? weight : 1000;
-}
-
 /* How specifically a range names the type: 3 exactly, 2 by its first half, 1 by a wildcard, else
  * 0. */
 static unsigned closeness(iron__text range, const char *type) {
@@ -192,17 +114,27 @@ static unsigned closeness(iron__text range, const char *type) {
     return iron__text_is(range, type[half] ? "*/*" : "*");
 }
 
-/* The weight (q=) among a range's parameters. */
-static unsigned range_weight(const char *at, size_t length) {
-    const char *end = at + length;
+/* The weight (q=0.5) among the parameters, in thousandths; 1000 if it is absent or invalid. */
+static unsigned range_weight(iron__text rest) {
+    const char *end = rest.at + rest.bytes;
 
-    while (at < end) {
-        const char *next = memchr(at, ';', (size_t)(end - at));
-        iron__text word = iron__text_trim((iron__text){at, (size_t)((next ? next : end) - at)});
+    for (const char *at = rest.at, *next; at < end; at = next + 1) {
+        unsigned weight = 0, unit = 1000;
+        iron__text word;
 
-        if (word.bytes >= 2 && (word.at[0] == 'q' || word.at[0] == 'Q') && word.at[1] == '=')
-            return weight_of(word.at + 2, word.bytes - 2);
-        at = next ? next + 1 : end;
+        next = memchr(at, ';', (size_t)(end - at));
+        next = next ? next : end;
+        word = iron__text_trim((iron__text){at, (size_t)(next - at)});
+        if (word.bytes < 2 || strncasecmp(word.at, "q=", 2) != 0)
+            continue;
+        if (word.bytes == 2 || word.at[2] > '1' || (word.bytes > 3 && word.at[3] != '.'))
+            return 1000;
+        for (size_t k = 2; k < word.bytes && unit > 0; k += k == 2 ? 2 : 1, unit /= 10) {
+            if (word.at[k] < '0' || word.at[k] > '9')
+                return 1000;
+            weight += unit * (unsigned)(word.at[k] - '0');
+        }
+        return weight < 1000 ? weight : 1000;
     }
     return 1000;
 }
@@ -219,11 +151,41 @@ unsigned iron__accept_weight(const char *accept, const char *type) {
 
         if (close > best) {
             best = close;
-            weight = name < length ? range_weight(accept + name + 1, length - name - 1) : 1000;
+            weight = range_weight((iron__text){accept + name, length - name});
         }
         accept += length + (accept[length] == ',');
     }
     return weight;
+}
+
+void iron__write_time(iron_json_writer *j, const char *name, uint64_t milliseconds) {
+    char text[IRON_TIME_TEXT];
+
+    iron__time_text(milliseconds, text);
+    iron_json_text(j, name, text);
+}
+
+void iron__write_number_or_null(iron_json_writer *j, const char *name, bool has_it,
+                                uint64_t value) {
+    if (has_it)
+        iron_json_number(j, name, value);
+    else
+        iron_json_null(j, name);
+}
+
+void iron__write_finding(iron_json_writer *j, const iron_ledger_finding *finding) {
+    char text[IRON_LEDGER_SENTENCE];
+
+    iron_ledger_finding_text(finding, 1, finding->count, text);
+    iron_json_open(j, NULL, '{');
+    iron_json_text(j, "kind", iron_ledger_kind_name(finding->kind));
+    iron_json_number(j, "step", finding->step);
+    iron_json_number(j, "rank", finding->rank);
+    iron_json_number(j, "first_step", finding->first_step);
+    iron_json_number(j, "first_rank", finding->first_rank);
+    iron_json_number(j, "count", finding->count);
+    iron_json_text(j, "sentence", text);
+    iron_json_close(j, '}');
 }
 
 void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum) {
@@ -234,7 +196,9 @@ void iron__write_sums(iron_json_writer *j, uint32_t xors, uint64_t sum) {
     iron_json_text(j, "sum", text);
 }
 
-static void write_plan(iron_json_writer *j, const iron__store_plan *plan) {
+void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view) {
+    const iron__store_plan *plan = &view->plan;
+
     iron_json_text(j, "name", plan->name);
     iron_json_number(j, "nodes", plan->nodes);
     iron_json_number(j, "vocab", plan->vocab);
@@ -247,14 +211,6 @@ static void write_plan(iron_json_writer *j, const iron__store_plan *plan) {
     iron_json_text(j, "mode", plan->mode);
     iron_json_text(j, "backend", plan->backend);
     iron_json_number(j, "device", plan->device);
-}
-
-void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view) {
-    char created[IRON_TIME_TEXT], changed[IRON_TIME_TEXT];
-
-    iron__time_text(view->created_ms, created);
-    iron__time_text(view->changed_ms, changed);
-    write_plan(j, &view->plan);
     iron_json_text(j, "device_name", view->device);
     if (view->device_failure[0])
         iron_json_text(j, "device_failure", view->device_failure);
@@ -264,8 +220,8 @@ void iron__write_engine(iron_json_writer *j, const iron__store_engine_view *view
     iron_json_hex(j, "state", view->state, 16);
     iron_json_text(j, "seal", view->seal);
     iron_json_number(j, "feeds", view->feeds);
-    iron_json_text(j, "created", created);
-    iron_json_text(j, "changed", changed);
+    iron__write_time(j, "created", view->created_ms);
+    iron__write_time(j, "changed", view->changed_ms);
 }
 
 iron__store_engine_view *iron__route_views(const iron__request *req, size_t *count) {

@@ -11,28 +11,12 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
+#include "core/number.h"
 #include "ledger/ledger_internal.h"
-
-#include <inttypes.h>
-#include <stdlib.h>
 
 #define REST_FACTOR 4u
 #define REST_MAX_NS UINT64_C(60000000000)
 #define LISTED_MAX  200u /* findings of each kind; totals count all */
-
-struct iron__checker {
-    iron_server *server;
-    pthread_t thread;
-    pthread_mutex_t lock; /* guards what follows */
-    pthread_cond_t changed;
-    iron__run_check *all;
-    size_t count;
-    uint64_t changes; /* records came, a run was deleted or checked */
-    bool is_over;
-    pthread_mutex_t comparing; /* held during a comparison: it bounds the memory */
-};
 
 /* The records of a run in memory. */
 typedef struct run_memory {
@@ -121,7 +105,7 @@ iron_status iron__run_diff(iron_server *server, const iron__run_view *reference,
     run_memory a = {.ledgers = NULL}, b = {.ledgers = NULL};
     iron_status status;
 
-    pthread_mutex_lock(&server->checker->comparing);
+    pthread_mutex_lock(&server->checker.comparing);
     status = read_run(server, reference, &a, err);
     if (status == IRON_OK)
         status = read_run(server, view, &b, err);
@@ -129,7 +113,7 @@ iron_status iron__run_diff(iron_server *server, const iron__run_view *reference,
         status = iron_ledgers_diff(a.ledgers, b.ledgers, diff, err);
     release_run(&a);
     release_run(&b);
-    pthread_mutex_unlock(&server->checker->comparing);
+    pthread_mutex_unlock(&server->checker.comparing);
     return status;
 }
 
@@ -143,33 +127,19 @@ static iron__run_check *find_check(iron__checker *c, uint64_t run) {
 
 static void announce(iron__checker *c) {
     c->changes++;
-    pthread_cond_broadcast(&c->changed);
+    pthread_cond_broadcast(&c->worker.wake);
 }
 
-/* Takes the result of a check. */
-static void keep_check(iron__checker *c, iron__run_check *check) {
-    iron__run_check *old;
+/* Forgets the runs that were deleted, and checks those that have new records. */
+static void check_all(iron_server *server, iron__run_view *views) {
+    iron__checker *c = &server->checker;
+    size_t count;
 
-    pthread_mutex_lock(&c->lock);
-    old = find_check(c, check->run);
-    if (!old)
-        old = &c->all[c->count++];
-    for (int k = 0; k < IRON_LEDGER_KINDS; k++)
-        check->most[k] =
-            check->found.totals[k] > old->most[k] ? check->found.totals[k] : old->most[k];
-    iron_ledger_findings_deinit(&old->found);
-    *old = *check;
-    announce(c);
-    pthread_mutex_unlock(&c->lock);
-}
-
-/* Forgets the runs that are not among the views. */
-static void forget_deleted(iron__checker *c, const iron__run_view *views, size_t count) {
-    pthread_mutex_lock(&c->lock);
-    for (size_t k = c->count; k-- > 0;) {
-        size_t at = 0;
-
-        while (at < count && views[at].id != c->all[k].run)
+    if (iron__store_runs(server->store, views, &count, NULL) != IRON_OK)
+        return;
+    pthread_mutex_lock(&c->worker.mutex);
+    for (size_t k = c->count, at; k-- > 0;) {
+        for (at = 0; at < count && views[at].id != c->all[k].run;)
             at++;
         if (at < count)
             continue;
@@ -177,131 +147,105 @@ static void forget_deleted(iron__checker *c, const iron__run_view *views, size_t
         c->all[k] = c->all[--c->count];
         c->all[c->count] = (iron__run_check){.run = 0};
     }
-    pthread_mutex_unlock(&c->lock);
-}
-
-/* Checks the runs that have new records. */
-static void check_all(iron__checker *c, iron__run_view *views) {
-    iron_server *server = c->server;
-    size_t count;
-
-    if (iron__store_runs(server->store, views, &count, NULL) != IRON_OK)
-        return;
-    forget_deleted(c, views, count);
+    pthread_mutex_unlock(&c->worker.mutex);
     for (size_t k = 0; k < count && !atomic_load(&server->is_stopping); k++) {
         iron__run_check check;
-        const iron__run_check *old;
+        iron__run_check *old;
         iron_error why = {0};
         bool is_new;
         iron_status status;
 
-        pthread_mutex_lock(&c->lock);
+        pthread_mutex_lock(&c->worker.mutex);
         old = find_check(c, views[k].id);
         is_new = !old || old->records != views[k].records;
-        pthread_mutex_unlock(&c->lock);
+        pthread_mutex_unlock(&c->worker.mutex);
         if (!is_new)
             continue;
         status = check_run(server, &views[k], &check, &why);
-        if (status == IRON_OK)
-            keep_check(c, &check);
-        else if (status != IRON_E_STATE && status != IRON_E_CANCELLED)
-            iron__note(server->log, "cannot check run %s: %s", views[k].name, why.text);
+        if (status != IRON_OK) {
+            if (status != IRON_E_STATE && status != IRON_E_CANCELLED)
+                iron__note(server->log, "cannot check run %s: %s", views[k].name, why.text);
+            continue;
+        }
+        pthread_mutex_lock(&c->worker.mutex);
+        old = find_check(c, check.run);
+        if (!old)
+            old = &c->all[c->count++];
+        for (int kind = 0; kind < IRON_LEDGER_KINDS; kind++)
+            check.most[kind] = iron__max(check.found.totals[kind], old->most[kind]);
+        iron_ledger_findings_deinit(&old->found);
+        *old = check;
+        announce(c);
+        pthread_mutex_unlock(&c->worker.mutex);
     }
 }
 
 static void *run_checker(void *context) {
-    iron__checker *c = context;
+    iron_server *server = context;
+    iron__checker *c = &server->checker;
     iron__run_view *views = calloc(IRON_RUNS_MAX, sizeof *views);
     uint64_t seen = UINT64_MAX, rest;
 
-    pthread_mutex_lock(&c->lock);
-    while (views && !c->is_over) {
+    pthread_mutex_lock(&c->worker.mutex);
+    while (views && !c->worker.is_over) {
         if (c->changes == seen) {
-            pthread_cond_wait(&c->changed, &c->lock);
+            pthread_cond_wait(&c->worker.wake, &c->worker.mutex);
             continue;
         }
         seen = c->changes;
-        pthread_mutex_unlock(&c->lock);
+        pthread_mutex_unlock(&c->worker.mutex);
         rest = iron__clock_ns();
-        check_all(c, views);
+        check_all(server, views);
         rest = REST_FACTOR * (iron__clock_ns() - rest);
-        pthread_mutex_lock(&c->lock);
+        pthread_mutex_lock(&c->worker.mutex);
         for (struct timespec until = iron__deadline_after(rest < REST_MAX_NS ? rest : REST_MAX_NS);
-             !c->is_over && pthread_cond_timedwait(&c->changed, &c->lock, &until) == 0;)
+             !c->worker.is_over &&
+             pthread_cond_timedwait(&c->worker.wake, &c->worker.mutex, &until) == 0;)
             continue;
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->worker.mutex);
     free(views);
     return NULL;
 }
 
 iron_status iron__checker_start(iron_server *server, iron_error *err) {
-    iron__checker *c = calloc(1, sizeof *c);
-    int number;
-
-    if (!c || !(c->all = calloc(IRON_RUNS_MAX + 1, sizeof *c->all))) {
-        free(c);
-        IRON_FAIL(err, IRON_E_NOMEM, "out of memory for checking runs");
-    }
-    c->server = server;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_mutex_init(&c->comparing, NULL);
-    iron__condition_init(&c->changed);
-    number = pthread_create(&c->thread, NULL, run_checker, c);
-    if (number != 0) {
-        free(c->all);
-        free(c);
-        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
-    }
-    server->checker = c;
-    return IRON_OK;
+    return iron__worker_start(&server->checker.worker, run_checker, server, err);
 }
 
 void iron__checker_stop(iron_server *server) {
-    iron__checker *c = server->checker;
+    iron__checker *c = &server->checker;
 
-    if (!c)
-        return;
-    pthread_mutex_lock(&c->lock);
-    c->is_over = true;
-    pthread_cond_broadcast(&c->changed);
-    pthread_mutex_unlock(&c->lock);
-    pthread_join(c->thread, NULL);
+    iron__worker_stop(&c->worker);
     for (size_t k = 0; k < c->count; k++)
         iron_ledger_findings_deinit(&c->all[k].found);
-    pthread_cond_destroy(&c->changed);
-    pthread_mutex_destroy(&c->lock);
-    pthread_mutex_destroy(&c->comparing);
-    free(c->all);
-    free(c);
-    server->checker = NULL;
 }
 
 void iron__checker_notify(iron_server *server) {
-    pthread_mutex_lock(&server->checker->lock);
-    announce(server->checker);
-    pthread_mutex_unlock(&server->checker->lock);
+    pthread_mutex_lock(&server->checker.worker.mutex);
+    announce(&server->checker);
+    pthread_mutex_unlock(&server->checker.worker.mutex);
 }
 
 uint64_t iron__checker_wait(iron_server *server, uint64_t seen, uint32_t milliseconds) {
     struct timespec deadline = iron__deadline_after(milliseconds * UINT64_C(1000000));
-    iron__checker *c = server->checker;
+    iron__checker *c = &server->checker;
     bool is_late = false;
 
-    pthread_mutex_lock(&c->lock);
-    while (c->changes == seen && !c->is_over && !is_late && !atomic_load(&server->is_stopping))
-        is_late = pthread_cond_timedwait(&c->changed, &c->lock, &deadline) != 0;
+    pthread_mutex_lock(&c->worker.mutex);
+    while (c->changes == seen && !c->worker.is_over && !is_late &&
+           !atomic_load(&server->is_stopping))
+        is_late = pthread_cond_timedwait(&c->worker.wake, &c->worker.mutex, &deadline) != 0;
     seen = c->changes;
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->worker.mutex);
     return seen;
 }
 
 bool iron__run_check_get(iron_server *server, uint64_t run, iron__run_check *copy) {
-    iron__checker *c = server->checker;
+    iron__checker *c = &server->checker;
     const iron__run_check *check;
 
     *copy = (iron__run_check){.run = 0};
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->worker.mutex);
     check = find_check(c, run);
     if (check) {
         iron_ledger_finding *list = malloc((check->found.count + 1) * sizeof *list);
@@ -313,21 +257,21 @@ bool iron__run_check_get(iron_server *server, uint64_t run, iron__run_check *cop
         else if (check->found.count > 0)
             memcpy(list, check->found.list, check->found.count * sizeof *list);
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->worker.mutex);
     return check != NULL;
 }
 
 size_t iron__run_checks(iron_server *server, iron__run_check *out) {
-    iron__checker *c = server->checker;
+    iron__checker *c = &server->checker;
     size_t count;
 
-    pthread_mutex_lock(&c->lock);
+    pthread_mutex_lock(&c->worker.mutex);
     count = c->count;
     for (size_t k = 0; k < count; k++) {
         out[k] = c->all[k];
         out[k].found.list = NULL;
         out[k].found.count = 0;
     }
-    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_unlock(&c->worker.mutex);
     return count;
 }

@@ -9,23 +9,17 @@
  */
 #include "server/server_internal.h"
 
-#include "core/clock.h"
-#include "core/fail.h"
-#include "core/files.h"
+#include "core/number.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
+#include <assert.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SECONDS_MAX      UINT32_C(1000000)
@@ -37,35 +31,10 @@
 #define EXTENDED_US      30000000             /* that each of them asks for */
 #define FIRST_DESCRIPTOR 3u
 #define SEND_TIMEOUT_S   10
-#define SECOND_NS        UINT64_C(1000000000)
 #define REPORT_NS        (2 * SECOND_NS)
 #define REPORT_MIN_NS    UINT64_C(10000000)
 
 /* Options */
-
-static void fill(uint32_t *value, uint32_t otherwise) { *value = *value ? *value : otherwise; }
-
-static const char *const default_listens[] = {"127.0.0.1:8080"};
-
-static void fill_defaults(iron_server_options *o) {
-    if (o->listen_count == 0) {
-        o->listens = default_listens;
-        o->listen_count = 1;
-    }
-    o->data = o->data ? o->data : "iron-data";
-    o->log = o->log ? o->log : "text";
-    o->log_level = o->log_level ? o->log_level : "info";
-    fill(&o->max_engines, 256);
-    fill(&o->max_connections, 512);
-    fill(&o->max_per_address, 256);
-    fill(&o->max_uploads, 64);
-    fill(&o->header_seconds, 15);
-    fill(&o->request_seconds, 3600);
-    fill(&o->grace_seconds, 10);
-    o->max_body = o->max_body ? o->max_body : (uint64_t)1 << 40;
-    o->max_run = o->max_run ? o->max_run : (uint64_t)256 << 20;
-    o->min_body_rate = o->min_body_rate ? o->min_body_rate : 1024;
-}
 
 static iron_status read_log_options(const iron_server_options *o, iron__log_options *log,
                                     iron_error *err) {
@@ -86,25 +55,12 @@ static iron_status read_log_options(const iron_server_options *o, iron__log_opti
     return IRON_OK;
 }
 
-static iron_status check_options(const iron_server_options *o, iron_error *err) {
-    IRON_FAIL_IF(o->header_seconds > SECONDS_MAX || o->request_seconds > SECONDS_MAX ||
-                     o->grace_seconds > SECONDS_MAX || o->drain_seconds > SECONDS_MAX,
-                 err, IRON_E_ARG, "a timeout is longer than %u seconds", SECONDS_MAX);
-    IRON_FAIL_IF(o->max_connections > CONNECTIONS_MAX, err, IRON_E_ARG,
-                 "%u connections are too many: at most %u", o->max_connections, CONNECTIONS_MAX);
-    IRON_FAIL_IF(o->max_body > INT64_MAX, err, IRON_E_ARG,
-                 "the limit of a body must be below 2^63");
-    IRON_FAIL_IF(!o->tls_cert != !o->tls_key, err, IRON_E_ARG,
-                 "TLS needs both a certificate and its key");
-    for (size_t k = 0; k < o->host_count; k++)
-        IRON_FAIL_IF(!iron__host_is_valid(iron__text_of(o->hosts[k]), false), err, IRON_E_ARG,
-                     "host '%.80s' is not a name (without a port)", o->hosts[k]);
-    return IRON_OK;
-}
+static void fill(uint32_t *value, uint32_t otherwise) { *value = *value ? *value : otherwise; }
 
 /* Fills in defaults, and checks. */
 static iron_status init_options(iron_server *server, const iron_server_options *given,
                                 iron_error *err) {
+    static const char *const default_listens[] = {"127.0.0.1:8080"};
     iron_server_options *o = &server->options;
 
     IRON_FAIL_IF(given->struct_size == 0 || given->struct_size > sizeof *o, err, IRON_E_ARG,
@@ -118,8 +74,36 @@ static iron_status init_options(iron_server *server, const iron_server_options *
         "listen '%.80s': a socket was passed already (LISTEN_FDS); leave --listen out, and "
         "write the address into the socket unit (ListenStream=)",
         o->listens[0]);
-    fill_defaults(o);
-    return check_options(o, err);
+    if (o->listen_count == 0) {
+        o->listens = default_listens;
+        o->listen_count = 1;
+    }
+    o->data = o->data ? o->data : "iron-data";
+    o->log = o->log ? o->log : "text";
+    o->log_level = o->log_level ? o->log_level : "info";
+    fill(&o->max_engines, 256);
+    fill(&o->max_connections, 512);
+    fill(&o->max_per_address, 256);
+    fill(&o->max_uploads, 64);
+    fill(&o->header_seconds, 15);
+    fill(&o->request_seconds, 3600);
+    fill(&o->grace_seconds, 10);
+    o->max_body = o->max_body ? o->max_body : (uint64_t)1 << 40;
+    o->max_run = o->max_run ? o->max_run : (uint64_t)256 << 20;
+    o->min_body_rate = o->min_body_rate ? o->min_body_rate : 1024;
+    IRON_FAIL_IF(o->header_seconds > SECONDS_MAX || o->request_seconds > SECONDS_MAX ||
+                     o->grace_seconds > SECONDS_MAX || o->drain_seconds > SECONDS_MAX,
+                 err, IRON_E_ARG, "a timeout is longer than %u seconds", SECONDS_MAX);
+    IRON_FAIL_IF(o->max_connections > CONNECTIONS_MAX, err, IRON_E_ARG,
+                 "%u connections are too many: at most %u", o->max_connections, CONNECTIONS_MAX);
+    IRON_FAIL_IF(o->max_body > INT64_MAX, err, IRON_E_ARG,
+                 "the limit of a body must be below 2^63");
+    IRON_FAIL_IF(!o->tls_cert != !o->tls_key, err, IRON_E_ARG,
+                 "TLS needs both a certificate and its key");
+    for (size_t k = 0; k < o->host_count; k++)
+        IRON_FAIL_IF(!iron__host_is_valid(iron__text_of(o->hosts[k]), false), err, IRON_E_ARG,
+                     "host '%.80s' is not a name (without a port)", o->hosts[k]);
+    return IRON_OK;
 }
 
 /* The service manager: systemd's protocol, which other service managers speak too; it needs no
@@ -157,43 +141,33 @@ static iron_status read_variable(const char *name, uint64_t otherwise, uint64_t 
     return IRON_OK;
 }
 
-static iron_status take_socket(iron_service *service, iron_error *err) {
-    uint64_t process, count;
+static iron_status read_service(iron_service *service, iron_error *err) {
+    uint64_t self = (uint64_t)getpid(), process, count;
+    const char *address = getenv("NOTIFY_SOCKET");
 
     IRON_TRY(read_variable("LISTEN_PID", 0, &process, err));
     IRON_TRY(read_variable("LISTEN_FDS", 0, &count, err));
-    if (process != (uint64_t)getpid() || count == 0)
-        return IRON_OK;
+    count = process == self ? count : 0;
     IRON_FAIL_IF(count > 1, err, IRON_E_ARG,
                  "%llu sockets were passed (LISTEN_FDS); a server listens on one: leave one "
                  "ListenStream= in the socket unit",
                  (unsigned long long)count);
-    service->listen_fd = FIRST_DESCRIPTOR;
-    return IRON_OK;
-}
-
-static iron_status take_notify(iron_service *service, iron_error *err) {
-    const char *address = getenv("NOTIFY_SOCKET");
-
-    if (!address || !address[0])
-        return IRON_OK;
-    IRON_FAIL_IF(address[0] != '/' && address[0] != '@', err, IRON_E_ARG,
-                 "the variable NOTIFY_SOCKET is '%.80s', which is neither a path nor @ and a name; "
-                 "unset it",
-                 address);
-    IRON_FAIL_IF(strlen(address) >= sizeof((struct sockaddr_un *)NULL)->sun_path, err, IRON_E_ARG,
-                 "the variable NOTIFY_SOCKET has %zu bytes, too many for a socket's name; unset it",
-                 strlen(address));
-    snprintf(service->notify, sizeof service->notify, "%s", address);
-    return IRON_OK;
-}
-
-static iron_status take_watchdog(iron_service *service, iron_error *err) {
-    uint64_t process;
-
-    IRON_TRY(read_variable("WATCHDOG_PID", (uint64_t)getpid(), &process, err));
+    service->listen_fd = count ? FIRST_DESCRIPTOR : 0;
+    if (address && address[0]) {
+        IRON_FAIL_IF(address[0] != '/' && address[0] != '@', err, IRON_E_ARG,
+                     "the variable NOTIFY_SOCKET is '%.80s', which is neither a path nor @ and a "
+                     "name; unset it",
+                     address);
+        IRON_FAIL_IF(strlen(address) >= sizeof((struct sockaddr_un *)NULL)->sun_path, err,
+                     IRON_E_ARG,
+                     "the variable NOTIFY_SOCKET has %zu bytes, too many for a socket's name; "
+                     "unset it",
+                     strlen(address));
+        snprintf(service->notify, sizeof service->notify, "%s", address);
+    }
+    IRON_TRY(read_variable("WATCHDOG_PID", self, &process, err));
     IRON_TRY(read_variable("WATCHDOG_USEC", 0, &service->watchdog_us, err));
-    if (process != (uint64_t)getpid())
+    if (process != self)
         service->watchdog_us = 0;
     return IRON_OK;
 }
@@ -204,11 +178,7 @@ iron_status iron_service_take(iron_service *service, iron_error *err) {
     iron_status status;
 
     *service = (iron_service){.struct_size = sizeof *service};
-    status = take_socket(service, err);
-    if (status == IRON_OK)
-        status = take_notify(service, err);
-    if (status == IRON_OK)
-        status = take_watchdog(service, err);
+    status = read_service(service, err);
     for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)
         unsetenv(names[k]);
     return status;
@@ -250,27 +220,23 @@ __attribute__((format(printf, 2, 3))) static void notify(iron_server *server, co
                    strerror(errno));
 }
 
-struct iron__reporter {
-    iron_server *server;
-    uint64_t period_ns, watchdog_ns; /* watchdog 0: no signs of life are wanted */
-    char reported[400];              /* the last STATUS */
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    bool is_over;
-};
+/* The watchdog's period; 0: no signs of life are wanted. */
+static uint64_t watchdog_ns(const iron_server *server) {
+    uint64_t us = server->service.watchdog_us;
+
+    return us < UINT64_MAX / 1000 ? us * 1000 : 0;
+}
 
 /* Reports the status if it has changed, with `first` before it, and a sign of life. */
-static void report(iron__reporter *r, const char *first) {
-    iron_server *server = r->server;
+static void report(iron_server *server, const char *first) {
     iron__store_counts counts;
     size_t engines = iron__store_list(server->store, NULL, 0);
     bool is_well;
-    char text[sizeof r->reported];
+    char text[sizeof server->reported];
     iron_error why = {0};
 
     iron__store_count(server->store, &counts, NULL);
-    is_well = r->watchdog_ns == 0 || counts.busy_ns < r->watchdog_ns;
+    is_well = watchdog_ns(server) == 0 || counts.busy_ns < watchdog_ns(server);
     if (iron__store_failure(server->store, &why) != IRON_OK)
         snprintf(text, sizeof text, "read-only: %s", why.text);
     else if (iron__store_full(server->store, &why) != IRON_OK)
@@ -281,119 +247,100 @@ static void report(iron__reporter *r, const char *first) {
     else
         snprintf(text, sizeof text, "serving %s, %zu engine%s", iron_server_url(server), engines,
                  engines == 1 ? "" : "s");
-    if (strcmp(text, r->reported) != 0) {
+    if (strcmp(text, server->reported) != 0) {
         notify(server, "%sSTATUS=%s", first, text);
-        memcpy(r->reported, text, sizeof text);
+        memcpy(server->reported, text, sizeof text);
     }
-    if (is_well && r->watchdog_ns)
+    if (is_well && watchdog_ns(server))
         notify(server, "WATCHDOG=1");
 }
 
 static void *run_reporter(void *context) {
-    iron__reporter *r = context;
+    iron_server *server = context;
+    iron__worker *w = &server->reporter;
+    uint64_t period_ns = REPORT_NS;
 
-    pthread_mutex_lock(&r->lock);
-    while (!r->is_over) {
-        struct timespec until = iron__deadline_after(r->period_ns);
+    if (watchdog_ns(server))
+        period_ns = iron__min(period_ns, iron__max(watchdog_ns(server) / 3, REPORT_MIN_NS));
+    pthread_mutex_lock(&w->mutex);
+    while (!w->is_over) {
+        struct timespec until = iron__deadline_after(period_ns);
 
-        while (!r->is_over && pthread_cond_timedwait(&r->wake, &r->lock, &until) != ETIMEDOUT)
+        while (!w->is_over && pthread_cond_timedwait(&w->wake, &w->mutex, &until) != ETIMEDOUT)
             continue;
-        if (r->is_over)
+        if (w->is_over)
             break;
-        pthread_mutex_unlock(&r->lock);
-        report(r, "");
-        pthread_mutex_lock(&r->lock);
+        pthread_mutex_unlock(&w->mutex);
+        report(server, "");
+        pthread_mutex_lock(&w->mutex);
     }
-    pthread_mutex_unlock(&r->lock);
+    pthread_mutex_unlock(&w->mutex);
     return NULL;
 }
 
-static void reporter_destroy(iron__reporter *r) {
-    pthread_cond_destroy(&r->wake);
-    pthread_mutex_destroy(&r->lock);
-    free(r);
-}
+/* Threads */
 
-/* Reports that the server is ready, and from then on every change of its status. */
-static iron_status reporter_start(iron_server *server, iron_error *err) {
-    const iron_service *service = &server->service;
-    iron__reporter *r;
+iron_status iron__worker_start(iron__worker *worker, void *(*run)(void *context), void *context,
+                               iron_error *err) {
     int number;
 
-    if (!service->notify[0])
+    pthread_mutex_init(&worker->mutex, NULL);
+    iron__condition_init(&worker->wake);
+    number = pthread_create(&worker->thread, NULL, run, context);
+    worker->is_running = number == 0;
+    if (worker->is_running)
         return IRON_OK;
-    r = calloc(1, sizeof *r);
-    IRON_FAIL_IF(!r, err, IRON_E_NOMEM, "out of memory for the service manager's reporter");
-    r->server = server;
-    r->watchdog_ns = service->watchdog_us < UINT64_MAX / 1000 ? service->watchdog_us * 1000 : 0;
-    r->period_ns = REPORT_NS;
-    if (r->watchdog_ns && r->watchdog_ns / 3 < r->period_ns)
-        r->period_ns = r->watchdog_ns / 3 > REPORT_MIN_NS ? r->watchdog_ns / 3 : REPORT_MIN_NS;
-    pthread_mutex_init(&r->lock, NULL);
-    iron__condition_init(&r->wake);
-    report(r, "READY=1\n");
-    number = pthread_create(&r->thread, NULL, run_reporter, r);
-    if (number != 0) {
-        reporter_destroy(r);
-        return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
-    }
-    server->reporter = r;
-    return IRON_OK;
+    pthread_cond_destroy(&worker->wake);
+    pthread_mutex_destroy(&worker->mutex);
+    return iron__fail(err, IRON_E_NOMEM, number, "cannot start a thread: %s", strerror(number));
 }
 
-static void reporter_stop(iron_server *server) {
-    iron__reporter *r = server->reporter;
-
-    if (!r)
+void iron__worker_stop(iron__worker *worker) {
+    if (!worker->is_running)
         return;
-    pthread_mutex_lock(&r->lock);
-    r->is_over = true;
-    pthread_cond_signal(&r->wake);
-    pthread_mutex_unlock(&r->lock);
-    pthread_join(r->thread, NULL);
-    reporter_destroy(r);
-    server->reporter = NULL;
+    pthread_mutex_lock(&worker->mutex);
+    worker->is_over = true;
+    pthread_cond_broadcast(&worker->wake);
+    pthread_mutex_unlock(&worker->mutex);
+    pthread_join(worker->thread, NULL);
+    pthread_cond_destroy(&worker->wake);
+    pthread_mutex_destroy(&worker->mutex);
+    worker->is_running = false;
 }
 
 /* Listening sockets: "127.0.0.1:8080", "[::1]:0", "localhost:8080", "unix:/run/iron.sock", or one
  * that was passed */
 
-static bool is_loopback(const struct sockaddr_storage *address) {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
-
-    if (address->ss_family == AF_INET)
-        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-    return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
-           (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
-}
-
 #define UNIX_PREFIX "unix:"
 
-static iron_status parse_path(iron__listener *l, const char *text, iron_error *err) {
-    struct sockaddr_un *at = (struct sockaddr_un *)&l->address;
-    const char *path = text + strlen(UNIX_PREFIX);
-
-    IRON_FAIL_IF(!*path || strlen(path) >= sizeof at->sun_path, err, IRON_E_ARG,
-                 "listen '%.120s': a path of 1 to %zu bytes follows " UNIX_PREFIX, text,
-                 sizeof at->sun_path - 1);
-    *l = (iron__listener){.address_bytes = sizeof *at, .is_loopback = true, .fd = -1};
-    at->sun_family = AF_UNIX;
-    snprintf(at->sun_path, sizeof at->sun_path, "%s", path);
-    return IRON_OK;
+/* The port, which is in the same place in both families. */
+static in_port_t *port_of(iron__listener *l) {
+    return &((struct sockaddr_in *)&l->address)->sin_port;
 }
+static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+              "port_of");
 
 /* Names are not looked up, except localhost, which is 127.0.0.1. */
 static iron_status parse_address(iron__listener *l, const char *text, iron_error *err) {
-    struct sockaddr_in *v4 = (struct sockaddr_in *)&l->address;
-    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&l->address;
+    struct sockaddr *any = (struct sockaddr *)&l->address;
+    struct sockaddr_un *un = (struct sockaddr_un *)&l->address;
     const char *colon = strrchr(text, ':'), *digits = colon ? colon + 1 : "";
-    bool is_v6 = text[0] == '[', is_valid = false;
+    const char *path = text + strlen(UNIX_PREFIX);
+    bool is_v6 = text[0] == '[';
     size_t bytes = colon ? (size_t)(colon - text) : 0, count = strlen(digits);
     unsigned long port;
 
-    if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0)
-        return parse_path(l, text, err);
+    *l = (iron__listener){.fd = -1};
+    if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) == 0) {
+        IRON_FAIL_IF(!*path || strlen(path) >= sizeof un->sun_path, err, IRON_E_ARG,
+                     "listen '%.120s': a path of 1 to %zu bytes follows " UNIX_PREFIX, text,
+                     sizeof un->sun_path - 1);
+        l->address_bytes = sizeof *un;
+        l->is_loopback = true;
+        un->sun_family = AF_UNIX;
+        memcpy(un->sun_path, path, strlen(path) + 1);
+        return IRON_OK;
+    }
     IRON_FAIL_IF(!colon || bytes == 0 || (is_v6 && (bytes < 2 || text[bytes - 1] != ']')), err,
                  IRON_E_ARG, "listen '%s': write ADDRESS:PORT or [ADDRESS]:PORT", text);
     IRON_FAIL_IF(count == 0 || count > 5 || strspn(digits, "0123456789") != count, err, IRON_E_ARG,
@@ -407,36 +354,29 @@ static iron_status parse_address(iron__listener *l, const char *text, iron_error
     l->host[bytes] = '\0';
     if (!is_v6 && strcmp(l->host, "localhost") == 0)
         snprintf(l->host, sizeof l->host, "127.0.0.1");
-    memset(&l->address, 0, sizeof l->address);
-    if (is_v6) {
-        is_valid = inet_pton(AF_INET6, l->host, &v6->sin6_addr) == 1;
-        v6->sin6_family = AF_INET6;
-        v6->sin6_port = htons((in_port_t)port);
-        l->address_bytes = sizeof *v6;
-    } else {
-        is_valid = inet_pton(AF_INET, l->host, &v4->sin_addr) == 1;
-        v4->sin_family = AF_INET;
-        v4->sin_port = htons((in_port_t)port);
-        l->address_bytes = sizeof *v4;
-    }
-    IRON_FAIL_IF(!is_valid, err, IRON_E_ARG,
+    any->sa_family = is_v6 ? AF_INET6 : AF_INET;
+    l->address_bytes = is_v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    *port_of(l) = htons((in_port_t)port);
+    IRON_FAIL_IF(inet_pton(any->sa_family, l->host, (void *)(uintptr_t)iron__address_bytes(any)) !=
+                     1,
+                 err, IRON_E_ARG,
                  "listen '%s': invalid address; names are not looked up: write 0.0.0.0:PORT or "
                  "[::]:PORT for every address",
                  text);
-    l->is_loopback = is_loopback(&l->address);
+    l->is_loopback = iron__is_loopback(any->sa_family, iron__address_bytes(any));
     return IRON_OK;
 }
 
 /* Takes over the address of a socket that was passed, which must be a listening stream socket of
  * IPv4 or IPv6, and makes it non-blocking. The socket stays the caller's if it is refused. */
 static iron_status adopt_socket(iron__listener *l, int fd, iron_error *err) {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&l->address;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&l->address;
+    struct sockaddr *any = (struct sockaddr *)&l->address;
     int type = 0, accepts = 0, flags, family;
     socklen_t type_bytes = sizeof type, accepts_bytes = sizeof accepts;
 
+    l->fd = -1;
     l->address_bytes = sizeof l->address;
-    if (getsockname(fd, (struct sockaddr *)&l->address, &l->address_bytes) != 0)
+    if (getsockname(fd, any, &l->address_bytes) != 0)
         return iron__fail(err, IRON_E_ARG, errno,
                           "descriptor %d was passed (LISTEN_FDS), but is not a socket: %s", fd,
                           strerror(errno));
@@ -457,23 +397,20 @@ static iron_status adopt_socket(iron__listener *l, int fd, iron_error *err) {
         fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
         return iron__fail(err, IRON_E_IO, errno, "cannot use descriptor %d: %s", fd,
                           strerror(errno));
-    l->is_loopback = is_loopback(&l->address);
-    inet_ntop(family, family == AF_INET ? (const void *)&v4->sin_addr : &v6->sin6_addr, l->host,
-              sizeof l->host);
+    l->is_loopback = iron__is_loopback(family, iron__address_bytes(any));
+    inet_ntop(family, iron__address_bytes(any), l->host, sizeof l->host);
     return IRON_OK;
 }
 
 static void write_url(iron__listener *l, bool is_tls) {
     bool is_v6 = l->address.ss_family == AF_INET6;
-    in_port_t port = is_v6 ? ((const struct sockaddr_in6 *)&l->address)->sin6_port
-                           : ((const struct sockaddr_in *)&l->address)->sin_port;
 
     if (l->address.ss_family == AF_UNIX)
         snprintf(l->url, sizeof l->url, UNIX_PREFIX "%s",
                  ((const struct sockaddr_un *)&l->address)->sun_path);
     else
         snprintf(l->url, sizeof l->url, "http%s://%s%s%s:%u", is_tls ? "s" : "", is_v6 ? "[" : "",
-                 l->host, is_v6 ? "]" : "", (unsigned)ntohs(port));
+                 l->host, is_v6 ? "]" : "", (unsigned)ntohs(*port_of(l)));
 }
 
 /* Removes the socket of a server that no longer listens there. */
@@ -490,60 +427,38 @@ static void remove_stale(const iron__listener *l) {
         close(fd);
 }
 
-/* A path can be used by the server's user and group, as far as its umask allows. */
-static bool bind_socket(int fd, const iron__listener *l) {
-    const int yes = 1, no = 0;
-
-    if (l->address.ss_family == AF_UNIX)
-        remove_stale(l);
-    if (l->address.ss_family == AF_UNIX
-            ? fchmod(fd, 0660) != 0
-            : setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes))
-        return false;
-    if (l->address.ss_family == AF_INET6 &&
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0)
-        return false;
-    return bind(fd, (const struct sockaddr *)&l->address, l->address_bytes) == 0 &&
-           listen(fd, 1024) == 0;
-}
-
-/* Opens the listening socket, or takes the one that was passed (0: none); fills in port and URL. */
+/* Opens the listening socket, or takes the one that was passed (0: none); fills in port and URL. A
+ * path can be used by the server's user and group, as far as its umask allows. */
 static iron_status open_socket(iron__listener *l, int passed, bool is_tls, iron_error *err) {
-    int number, fd = passed;
+    struct sockaddr *address = (struct sockaddr *)&l->address;
+    int family = address->sa_family, number;
+    const int yes = 1, no = 0;
+    bool is_good = passed;
 
-    if (!passed)
-        fd = socket(l->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && (passed || (bind_socket(fd, l) && getsockname(fd, (struct sockaddr *)&l->address,
-                                                                 &l->address_bytes) == 0))) {
-        l->fd = fd;
-        write_url(l, is_tls);
-        return IRON_OK;
+    l->fd = passed;
+    if (!passed) {
+        l->fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (l->fd >= 0 && family == AF_UNIX)
+            remove_stale(l);
+        is_good = l->fd >= 0 &&
+                  (family == AF_UNIX
+                       ? fchmod(l->fd, 0660)
+                       : setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes)) == 0 &&
+                  (family != AF_INET6 ||
+                   setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) == 0) &&
+                  bind(l->fd, address, l->address_bytes) == 0 && listen(l->fd, 1024) == 0 &&
+                  getsockname(l->fd, address, &l->address_bytes) == 0;
     }
     number = errno;
-    if (fd >= 0)
-        close(fd);
     write_url(l, is_tls);
+    if (is_good)
+        return IRON_OK;
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1; /* so that the path of another server stays */
     return iron__fail(err, IRON_E_IO, number, "cannot listen on %s: %s%s", l->url, strerror(number),
                       number == EADDRINUSE && l->host[0] ? "; choose another port, or 0 for any"
                                                          : "");
-}
-
-static iron_status parse_listeners(iron_server *server, iron_error *err) {
-    const iron_server_options *o = &server->options;
-    int passed = (int)server->service.listen_fd;
-
-    server->listeners = calloc(o->listen_count, sizeof *server->listeners);
-    IRON_FAIL_IF(!server->listeners, err, IRON_E_NOMEM, "out of memory for listening sockets");
-    server->is_loopback = true;
-    for (size_t k = 0; k < o->listen_count; k++) {
-        iron__listener *l = &server->listeners[k];
-
-        l->fd = -1;
-        server->listener_count++;
-        IRON_TRY(passed ? adopt_socket(l, passed, err) : parse_address(l, o->listens[k], err));
-        server->is_loopback = server->is_loopback && l->is_loopback;
-    }
-    return IRON_OK;
 }
 
 /* Start */
@@ -569,24 +484,14 @@ static void raise_descriptor_limit(iron_server *server) {
                (unsigned long long)limit.rlim_cur, *connections);
 }
 
-/* The first address that other machines can reach, for messages. */
-static const char *public_host(const iron_server *server) {
-    for (size_t k = 0; k < server->listener_count; k++)
-        if (!server->listeners[k].is_loopback)
-            return server->listeners[k].host;
-    return "";
-}
-
 /* Reads tokens, key and certificate, which the caller frees; what is not needed stays NULL. */
 static iron_status read_secrets(const iron_server *server, iron__tokens **tokens,
                                 iron__daemon *pair, iron_error *err) {
     const iron_server_options *o = &server->options;
     size_t bytes;
 
-    if (o->token_file) {
-        IRON_TRY(iron__tokens_read(o->token_file, tokens, err));
-        iron__tokens_warn(*tokens, server->log);
-    }
+    if (o->token_file)
+        IRON_TRY(iron__tokens_read(o->token_file, server->log, tokens, err));
     if (o->tls_cert) {
         IRON_TRY(iron__small_file_read(o->tls_cert, "certificate", PEM_BYTES_MAX, false,
                                        &pair->cert, &bytes, err));
@@ -597,44 +502,19 @@ static iron_status read_secrets(const iron_server *server, iron__tokens **tokens
     return IRON_OK;
 }
 
-static iron_status read_files(iron_server *server, iron_error *err) {
-    const iron_server_options *o = &server->options;
-
-    server->is_tls = o->tls_cert != NULL;
-    IRON_FAIL_IF(!server->is_loopback && !o->token_file, err, IRON_E_ARG,
-                 "listen '%s': an address that others can reach needs a token file (--token-file)",
-                 public_host(server));
-    IRON_TRY(read_secrets(server, &server->tokens, &server->daemon, err));
-    if (!server->is_loopback && !server->is_tls)
-        iron__note(server->log,
-                   "others can reach %s without TLS: the token and all data can be read on their "
-                   "way",
-                   public_host(server));
-    if (o->report)
-        IRON_TRY(iron__small_file_read(o->report, "report", REPORT_BYTES_MAX, false,
-                                       &server->report, &server->report_bytes, err));
-    return IRON_OK;
-}
-
-static iron_status reload(iron_server *server, iron__tokens **tokens, iron__daemon *pair,
-                          iron_error *err) {
-    const iron__daemon *now = &server->daemon;
-
-    IRON_TRY(read_secrets(server, tokens, pair, err));
-    if (server->is_tls &&
-        (strcmp(pair->key, now->key) != 0 || strcmp(pair->cert, now->cert) != 0)) {
-        IRON_TRY(iron__connections_renew(server, *pair, err));
-        *pair = (iron__daemon){0};
-    }
-    return IRON_OK;
-}
-
 iron_status iron_server_reload(iron_server *server, iron_error *err) {
     iron__tokens *tokens = NULL, *old;
     iron__daemon pair = {0};
     iron_error why = {0};
-    iron_status status = reload(server, &tokens, &pair, &why);
+    iron_status status = read_secrets(server, &tokens, &pair, &why);
 
+    if (status == IRON_OK && server->is_tls &&
+        (strcmp(pair.key, server->daemon.key) != 0 ||
+         strcmp(pair.cert, server->daemon.cert) != 0)) {
+        status = iron__connections_renew(server, pair, &why);
+        if (status == IRON_OK)
+            pair = (iron__daemon){0};
+    }
     if (status == IRON_OK) {
         pthread_mutex_lock(&server->tokens_lock);
         old = server->tokens;
@@ -711,26 +591,49 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     iron__log_options log;
     struct stat info;
     uint64_t engines;
+    int passed;                     /* 0: none */
+    const char *public_host = NULL; /* the first address that other machines can reach */
 
     IRON_TRY(init_options(server, given, err));
+    passed = (int)server->service.listen_fd;
     IRON_TRY(read_log_options(o, &log, err));
     IRON_TRY(iron__log_open(&log, &server->log, err));
     const iron__log_member started[] = {
         {.name = "version", .text = iron_version()},
         {.name = "pid", .number = (uint64_t)getpid()},
-        {.name = "listen",
-         .text = server->service.listen_fd ? "a socket that was passed" : o->listens[0]},
+        {.name = "listen", .text = passed ? "a socket that was passed" : o->listens[0]},
         {0},
     };
     iron__log_event(server->log, IRON_LOG_INFO, "start", started, NULL);
-    IRON_TRY(parse_listeners(server, err));
-    IRON_TRY(read_files(server, err));
+    server->listeners = calloc(o->listen_count, sizeof *server->listeners);
+    IRON_FAIL_IF(!server->listeners, err, IRON_E_NOMEM, "out of memory for listening sockets");
+    for (; server->listener_count < o->listen_count; server->listener_count++) {
+        iron__listener *l = &server->listeners[server->listener_count];
+
+        IRON_TRY(passed ? adopt_socket(l, passed, err)
+                        : parse_address(l, o->listens[server->listener_count], err));
+        if (!l->is_loopback && !public_host)
+            public_host = l->host;
+    }
+    server->is_loopback = !public_host;
+    server->is_tls = o->tls_cert != NULL;
+    IRON_FAIL_IF(!server->is_loopback && !o->token_file, err, IRON_E_ARG,
+                 "listen '%s': an address that others can reach needs a token file (--token-file)",
+                 public_host);
+    IRON_TRY(read_secrets(server, &server->tokens, &server->daemon, err));
+    if (!server->is_loopback && !server->is_tls)
+        iron__note(server->log,
+                   "others can reach %s without TLS: the token and all data can be read on their "
+                   "way",
+                   public_host);
+    if (o->report)
+        IRON_TRY(iron__small_file_read(o->report, "report", REPORT_BYTES_MAX, false,
+                                       &server->report, &server->report_bytes, err));
     server->null_file = fopen("/dev/null", "w");
     IRON_FAIL_IF(!server->null_file, err, IRON_E_IO, "cannot open /dev/null");
     raise_descriptor_limit(server);
     for (size_t k = 0; k < server->listener_count; k++)
-        IRON_TRY(open_socket(&server->listeners[k], (int)server->service.listen_fd, server->is_tls,
-                             err));
+        IRON_TRY(open_socket(&server->listeners[k], passed, server->is_tls, err));
     IRON_TRY(iron__connections_start(server, err));
     store.directory = o->data;
     store.engines_max = o->max_engines;
@@ -749,7 +652,10 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
     server->started_ms = iron__now_ms();
     server->process_start = read_process_start();
     IRON_TRY(iron__connections_accept(server, err));
-    IRON_TRY(reporter_start(server, err));
+    if (server->service.notify[0]) {
+        report(server, "READY=1\n");
+        IRON_TRY(iron__worker_start(&server->reporter, run_reporter, server, err));
+    }
     engines = iron_server_engines(server);
     for (size_t k = 1; k < server->listener_count; k++)
         iron__log_event(
@@ -767,7 +673,7 @@ static iron_status start(iron_server *server, const iron_server_options *given, 
 }
 
 static void destroy(iron_server *server) {
-    reporter_stop(server);
+    iron__worker_stop(&server->reporter);
     iron__connections_stop(server);
     iron__listeners_close(server);
     free(server->listeners);
@@ -785,6 +691,7 @@ static void destroy(iron_server *server) {
     pthread_mutex_destroy(&server->daemon_lock);
     pthread_mutex_destroy(&server->tickets.lock);
     pthread_mutex_destroy(&server->parsing);
+    pthread_mutex_destroy(&server->checker.comparing);
     pthread_mutex_destroy(&server->keys_lock);
     explicit_bzero(server, sizeof *server); /* tickets */
     free(server);
@@ -802,6 +709,7 @@ static iron_status start_with_clock(const iron_server_options *options, uint64_t
     server = calloc(1, sizeof *server);
     IRON_FAIL_IF(!server, err, IRON_E_NOMEM, "out of memory for the server");
     pthread_mutex_init(&server->parsing, NULL);
+    pthread_mutex_init(&server->checker.comparing, NULL);
     pthread_mutex_init(&server->keys_lock, NULL);
     pthread_mutex_init(&server->tickets.lock, NULL);
     pthread_mutex_init(&server->tokens_lock, NULL);
@@ -841,7 +749,7 @@ iron_status iron_server_stop(iron_server *server, iron_error *err) {
     if (!server)
         return IRON_OK;
     iron__log_event(server->log, IRON_LOG_INFO, "stop", NULL, "stopping");
-    reporter_stop(server);
+    iron__worker_stop(&server->reporter);
     notify(server, "STOPPING=1\nSTATUS=stopping: requests in flight have %u s",
            server->options.drain_seconds + server->options.grace_seconds);
     /* serves on while load balancers learn from /readyz that they must send requests elsewhere */

@@ -20,19 +20,25 @@
 
 #include "server/http.h"
 
+#include "core/clock.h"
+#include "core/fail.h"
 #include "core/files.h"
 #include "store/store.h"
 
-#include <iron/iron_ledger.h>
-
+#include <errno.h>
+#include <inttypes.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
+
+#define SECOND_NS UINT64_C(1000000000)
 
 /* Request headers (header.c): pure functions over bytes.
  *
@@ -45,12 +51,6 @@
 #define IRON_HEADER_FIELDS_MAX 100u
 #define IRON_TARGET_BYTES_MAX  ((size_t)8 << 10)
 #define IRON_LENGTH_UNKNOWN    UINT64_MAX /* of a chunked body */
-
-/* Borrowed bytes, not terminated. */
-typedef struct iron__text {
-    const char *at;
-    size_t bytes;
-} iron__text;
 
 static inline iron__text iron__text_of(const char *string) {
     return (iron__text){string, strlen(string)};
@@ -68,6 +68,10 @@ static inline bool iron__text_is_caseless(iron__text text, const char *word) {
 iron__text iron__text_trim(iron__text text);
 /* Decimal digits below 2^64; false, and `value` is unchanged, for anything else. */
 bool iron__text_number(iron__text text, uint64_t *value);
+/* Has it letters, digits and these other characters alone, and at least one? */
+bool iron__text_is_word(iron__text text, const char *others);
+/* Is it one of the words, which are separated by blanks? */
+bool iron__text_is_one_of(iron__text text, const char *words, bool is_caseless);
 /* Is it this media type, with or without parameters? */
 bool iron__text_is_type(iron__text type, const char *name);
 
@@ -125,8 +129,29 @@ iron__http_error iron__header_parse(const char *bytes, size_t count, iron__heade
  * here; *has_digest: there is one. Other algorithms are ignored. */
 iron__http_error iron__header_digest(const iron__header *header, unsigned char digest[32],
                                      bool *has_digest);
+iron__http_error iron__target_too_long(void);
 /* Checks what the lines say, and sets body_bytes. */
 iron__http_error iron__header_check(iron__header *header);
+
+/* Addresses */
+
+/* The in_addr or in6_addr in it; NULL for other families. */
+static inline const void *iron__address_bytes(const struct sockaddr *address) {
+    if (address->sa_family == AF_INET)
+        return &((const struct sockaddr_in *)(const void *)address)->sin_addr;
+    if (address->sa_family == AF_INET6)
+        return &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr;
+    return NULL;
+}
+
+/* Is the in_addr or in6_addr one that no other machine can reach? */
+static inline bool iron__is_loopback(int family, const void *address) {
+    const struct in6_addr *v6 = address;
+
+    if (family == AF_INET)
+        return ntohl(((const struct in_addr *)address)->s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
+}
 
 /* The log (log.c): sentences ("iron: ...") or one JSON object per line.
  *
@@ -149,8 +174,6 @@ typedef struct iron__log_options {
     uint32_t close_ms; /* how long closing waits for queued lines to be read; 0: three seconds */
 } iron__log_options;
 
-#define IRON_LOG_STAMP 37u /* {"time": "2026-11-16T10:38:09.123Z", */
-
 typedef struct iron__log {
     atomic_uint_fast64_t lines, dropped; /* written; did not fit or could not be written */
 
@@ -162,8 +185,6 @@ typedef struct iron__log {
     char *filled, *written;   /* written is the thread's */
     size_t used;              /* of filled */
     uint64_t unreported;      /* lines that did not fit, since that was last logged */
-    time_t second;            /* that `stamp` holds */
-    char stamp[IRON_LOG_STAMP + 1];
     bool is_idle, is_closing, is_over;
     uint64_t closing_ns; /* when closing began */
 } iron__log;
@@ -179,12 +200,12 @@ iron_status iron__log_open(const iron__log_options *options, iron__log **out, ir
 /* Writes what is queued, unless it is not read in time. */
 void iron__log_close(iron__log *log);
 /* An event. Text logs get the sentence, JSON logs the members; without members (a NULL name ends
- * them; NULL: none) the sentence is the JSON member `message`. sentence NULL: JSON logs only. */
+ * them; NULL: none) the sentence is the JSON member `message`. format NULL: JSON logs only. */
 void iron__log_event(iron__log *log, iron__log_level level, const char *event,
-                     const iron__log_member *members, const char *sentence, ...)
+                     const iron__log_member *members, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 /* The event "note", a warning. */
-void iron__note(iron__log *log, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define iron__note(log, ...) iron__log_event((log), IRON_LOG_WARNING, "note", NULL, __VA_ARGS__)
 
 /* A finished request. What is unknown (NULL, a text whose `at` is NULL) is left out. */
 typedef struct iron__request_record {
@@ -207,10 +228,10 @@ void iron__log_request(iron__log *log, const iron__request_record *record);
 
 typedef struct iron__tokens iron__tokens; /* of a token file */
 
-iron_status iron__tokens_read(const char *path, iron__tokens **out, iron_error *err);
+/* Logs too if tokens are too short. */
+iron_status iron__tokens_read(const char *path, iron__log *log, iron__tokens **out,
+                              iron_error *err);
 void iron__tokens_destroy(iron__tokens *tokens);
-/* Logs that tokens are too short. */
-void iron__tokens_warn(const iron__tokens *tokens, iron__log *log);
 /* Checks the bearer token or, unless NULL, the ticket, which is redeemed if it is needed; the
  * request gets the rights of its token. */
 iron__http_error iron__access_check(iron__request *req, iron__text authorization,
@@ -250,9 +271,21 @@ typedef struct iron__tickets {
     } all[IRON_TICKETS_MAX];
 } iron__tickets;
 
-/* Runs (runs.c) */
+/* A thread that works until it is stopped (server.c). The mutex guards is_over, and what the owner
+ * says; `wake` is signalled at the end too. */
+typedef struct iron__worker {
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake; /* its timeouts are times of the monotonic clock */
+    bool is_running, is_over;
+} iron__worker;
 
-typedef struct iron__checker iron__checker;
+iron_status iron__worker_start(iron__worker *worker, void *(*run)(void *context), void *context,
+                               iron_error *err);
+/* Waits for its end. Does nothing if it does not run. */
+void iron__worker_stop(iron__worker *worker);
+
+/* Runs (runs.c) */
 
 /* The newest result of checking a run. */
 typedef struct iron__run_check {
@@ -262,6 +295,14 @@ typedef struct iron__run_check {
     iron_ledger_findings found;
     uint64_t most[IRON_LEDGER_KINDS]; /* that any check since the start has found */
 } iron__run_check;
+
+typedef struct iron__checker {
+    iron__worker worker; /* its mutex guards what follows */
+    iron__run_check all[IRON_RUNS_MAX + 1];
+    size_t count;
+    uint64_t changes;          /* records came, a run was deleted or checked */
+    pthread_mutex_t comparing; /* held during a comparison: it bounds the memory */
+} iron__checker;
 
 iron_status iron__checker_start(iron_server *server, iron_error *err);
 void iron__checker_stop(iron_server *server);
@@ -281,8 +322,41 @@ iron_status iron__run_diff(iron_server *server, const iron__run_view *reference,
 /* The server */
 
 typedef struct iron__acceptor iron__acceptor;
-typedef struct iron__timeouts iron__timeouts;
-typedef struct iron__reporter iron__reporter;
+
+#define IRON_LOCAL_KEY UINT64_MAX /* of clients without an address, on a file system socket */
+
+/* What a connection that libmicrohttpd serves waits for. Only waiting for the client counts towards
+ * a timeout. */
+typedef enum iron__phase {
+    IRON_PHASE_IDLE,      /* for the next request's header */
+    IRON_PHASE_WORKING,   /* for the server: the disk, a device */
+    IRON_PHASE_BODY,      /* for more of the body */
+    IRON_PHASE_SENDING,   /* for the client to read a response */
+    IRON_PHASE_STREAMING, /* the same, for one that may last */
+    IRON_PHASE_TIMED_OUT, /* sending side closed; the client may read the 408 */
+    IRON_PHASE_SHUT       /* both sides closed */
+} iron__phase;
+
+typedef struct iron__connection {
+    struct iron__connection *next, *prev;
+    int fd;
+    struct MHD_Connection *mhd;
+    uint64_t key;          /* of the client's address */
+    atomic_bool is_known;  /* a request on it was allowed by a token */
+    bool is_released;      /* no longer counted; guarded by the list's lock */
+    bool had_request;      /* its own thread's: the acceptor checked only the first header */
+    uint64_t request_id;   /* its own thread's, except in IRON_PHASE_BODY */
+    pthread_mutex_t mutex; /* guards what follows */
+    iron__phase phase;
+    const char *timeout_reason; /* NULL: it has not timed out */
+    bool is_told;               /* a 408 was sent */
+    uint64_t since_ns;          /* of the phase */
+    uint64_t waited_ns;         /* for the client, in earlier phases of this request */
+    uint64_t body_bytes;
+    uint64_t received;           /* by the socket, when the last response began */
+    uint64_t acked, acked_at_ns; /* the last progress of a response */
+    int unsent;                  /* then */
+} iron__connection;
 
 /* A socket that the server listens on. */
 typedef struct iron__listener {
@@ -323,12 +397,15 @@ struct iron_server {
     int notify_fd;        /* -1: not open */
     atomic_bool has_notify_failed;
     uint64_t loading_ns; /* when progress of opening the store was last reported */
-    iron__reporter *reporter;
+    iron__worker reporter;
+    char reported[400]; /* the last STATUS */
 
     iron__log *log;
     iron__store *store;
-    iron__checker *checker;
-    iron__timeouts *timeouts;
+    iron__checker checker;
+    iron__worker timeouts;
+    iron__connection connected; /* head of the ring of all that libmicrohttpd serves; guarded by the
+                                   mutex of timeouts */
     iron__acceptor *acceptor;
     pthread_mutex_t daemon_lock;            /* guards the two below, after the start */
     iron__daemon daemon;                    /* that serves new connections */
@@ -384,41 +461,6 @@ uint64_t iron__request_id(iron_server *server);
 void iron__count_latency(iron_server *server, const iron__route *route, uint64_t ns);
 
 /* Connections (connections.c) */
-
-#define IRON_LOCAL_KEY UINT64_MAX /* of clients without an address, on a file system socket */
-
-/* What a connection that libmicrohttpd serves waits for. Only waiting for the client counts towards
- * a timeout. */
-typedef enum iron__phase {
-    IRON_PHASE_IDLE,      /* for the next request's header */
-    IRON_PHASE_WORKING,   /* for the server: the disk, a device */
-    IRON_PHASE_BODY,      /* for more of the body */
-    IRON_PHASE_SENDING,   /* for the client to read a response */
-    IRON_PHASE_STREAMING, /* the same, for one that may last */
-    IRON_PHASE_TIMED_OUT, /* sending side closed; the client may read the 408 */
-    IRON_PHASE_SHUT       /* both sides closed */
-} iron__phase;
-
-typedef struct iron__connection {
-    struct iron__connection *next, *prev;
-    int fd;
-    struct MHD_Connection *mhd;
-    uint64_t key;          /* of the client's address */
-    atomic_bool is_known;  /* a request on it was allowed by a token */
-    bool is_released;      /* no longer counted; guarded by the list's lock */
-    bool had_request;      /* its own thread's: the acceptor checked only the first header */
-    uint64_t request_id;   /* its own thread's, except in IRON_PHASE_BODY */
-    pthread_mutex_t mutex; /* guards what follows */
-    iron__phase phase;
-    const char *timeout_reason; /* NULL: it has not timed out */
-    bool is_told;               /* a 408 was sent */
-    uint64_t since_ns;          /* of the phase */
-    uint64_t waited_ns;         /* for the client, in earlier phases of this request */
-    uint64_t body_bytes;
-    uint64_t received;           /* by the socket, when the last response began */
-    uint64_t acked, acked_at_ns; /* the last progress of a response */
-    int unsent;                  /* then */
-} iron__connection;
 
 /* That this thread serves; NULL: not known yet. */
 extern _Thread_local iron__connection *iron__thread_connection;
@@ -481,5 +523,6 @@ void iron__response_send_raw(iron__request *req);
 char *iron__raw_problem(iron_server *server, const iron__http_error *error, uint64_t id,
                         size_t *head, size_t *bytes);
 void iron__response_free(iron__response *response);
+void iron__response_error(iron__request *req, const iron__http_error *error);
 
 #endif

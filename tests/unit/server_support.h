@@ -107,11 +107,15 @@ static atomic_uint_fast64_t drops, taken;
 
 static inline void hello(iron__request *req) {
     iron_json_writer *json = iron__response_json(req);
+    iron__text said = iron__request_header(req, "X-Said");
+    char text[200];
 
     iron_json_text(json, "hello", req->variable);
     iron_json_text(json, "q", iron__request_query(req, "q"));
-    if (iron__request_header(req, "X-Said"))
-        iron_json_text(json, "said", iron__request_header(req, "X-Said"));
+    if (said.at) {
+        snprintf(text, sizeof text, "%.*s", (int)said.bytes, said.at);
+        iron_json_text(json, "said", text);
+    }
     iron__response_json_end(req, 200);
 }
 

@@ -525,7 +525,7 @@ static void temporary_errors_are_retried(void **state) {
     assert_int_equal(after_send(&a, &piece), STEP_ASK);
     assert_int_equal(after_ask(&a, &piece), STEP_REFUSED);
     a = answered(500);
-    a.has_retry_after = true;
+    a.retry_after_s = 1;
     assert_int_equal(after_send(&a, &piece), STEP_ASK);
     a = answered(503);
     a.is_read_only = true;

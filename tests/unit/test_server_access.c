@@ -180,7 +180,7 @@ static iron_status read_tokens(const char *text, size_t bytes, iron__tokens **to
     name = name_in(&f, "token");
     file_write(name.path, text, bytes);
     assert_int_equal(chmod(name.path, 0600), 0);
-    status = iron__tokens_read(name.path, tokens, err);
+    status = iron__tokens_read(name.path, NULL, tokens, err);
     folder_remove(&f);
     return status;
 }

@@ -18,9 +18,9 @@ static int no_threads(pthread_t *thread, const pthread_attr_t *attributes, void 
 
 #define pthread_create no_threads
 #include "server/connections.c"
-#undef pthread_create
 
 #include "server_support.h"
+#undef pthread_create
 
 /* Nothing depends on real time: only the test advances the clock. */
 static uint64_t stopped_clock(void) { return SECOND_NS + atomic_load(&skipped_ns); }
@@ -61,14 +61,14 @@ static void pair_begin(pair *p, uint32_t header_seconds, uint32_t request_second
     p->server.options.min_body_rate = 1000;
     assert_ok(timeouts_start(&p->server, &err), &err);
     assert_ok(iron__connections_accept(&p->server, &err), &err);
-    p->connection = connection_open(p->server.timeouts, p->ours, &(struct sockaddr){0});
+    p->connection = connection_open(&p->server, p->ours, &(struct sockaddr){0});
     p->connection->phase = IRON_PHASE_IDLE;
     assert_non_null(p->connection);
 }
 
 static void pair_end(pair *p) {
     close(p->theirs);
-    connection_close(p->server.timeouts, p->connection);
+    connection_close(&p->server, p->connection);
     close(p->ours);
     iron__connections_stop(&p->server);
 }
