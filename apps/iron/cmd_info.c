@@ -205,9 +205,8 @@ static void print_backend(const inventory *v, const info_backend *b) {
 
     printf("  %-8s ", b->name);
     if (is_cpu(b->name)) {
-        PRINT_DESCRIPTION("%s, %u thread%s%s%s", cpu->name, cpu->threads,
-                          cpu->threads == 1 ? "" : "s", cpu->features[0] ? ", " : "",
-                          cpu->features);
+        PRINT_DESCRIPTION("%s, %u thread%s%s%s", cpu->name, cpu->threads, plural_s(cpu->threads),
+                          cpu->features[0] ? ", " : "", cpu->features);
         PRINT_LINE("L1d %s, L2 %s, L3 %s, memory %s", cache_of(cpu->l1d_bytes).text,
                    cache_of(cpu->l2_bytes).text, cache_of(cpu->l3_bytes).text,
                    size_of(cpu->memory_bytes).text);
@@ -216,7 +215,7 @@ static void print_backend(const inventory *v, const info_backend *b) {
             reason += length + 1; /* the line already starts with the name */
         PRINT_DESCRIPTION("absent: %s", reason + strspn(reason, " "));
     } else {
-        printf("%zu device%s\n", b->device_count, b->device_count == 1 ? "" : "s");
+        printf("%zu device%s\n", b->device_count, plural_s(b->device_count));
         for (size_t k = 0; k < b->device_count; k++) {
             const iron_device_info *d = &b->devices[k].info;
 
@@ -225,7 +224,7 @@ static void print_backend(const inventory *v, const info_backend *b) {
                               d->is_gpu ? "" : " (not a GPU: --backend auto skips it)");
             PRINT_LINE("%s", d->driver);
             PRINT_LINE("%s %u.%u, %u unit%s%s%s, memory %s", version, d->version / 100,
-                       d->version / 10 % 10, d->units, d->units == 1 ? "" : "s",
+                       d->version / 10 % 10, d->units, plural_s(d->units),
                        d->cache_bytes ? ", cache " : "",
                        d->cache_bytes ? size_of(d->cache_bytes).text : "",
                        size_of(d->memory_bytes).text);
@@ -325,8 +324,7 @@ static void print_inventory(const inventory *v) {
         printf(
             "\nceilings of cpu: the fastest of %u passes over %s; bytes read and written count\n",
             c->passes, size_of(c->buffer_bytes).text);
-        printf("  %-8s %10s   %3u thread%s\n", "", "1 thread", c->threads,
-               c->threads == 1 ? "" : "s");
+        printf("  %-8s %10s   %3u thread%s\n", "", "1 thread", c->threads, plural_s(c->threads));
     }
     for (size_t k = 0; v->is_cpu_measured && k < COUNT(rows); k++)
         printf("  %-8s %5.1f GB/s   %6.1f GB/s   %s\n", rows[k].name,

@@ -128,8 +128,8 @@ static iron_status show(const ledger_options *o, const iron_ledgers *l,
                    info.first_step, info.last_step, info.records, info.samples, info.tokens,
                    info.first_epoch, info.last_epoch);
         if (info.resumes > 0)
-            printf("; resumed %" PRIu32 " times, %" PRIu64 " records superseded", info.resumes,
-                   info.superseded);
+            printf("; resumed %" PRIu32 " time%s, %" PRIu64 " record%s superseded", info.resumes,
+                   plural_s(info.resumes), info.superseded, plural_s(info.superseded));
         if (info.torn > 0)
             printf("; cut off after step %" PRIu64 " (%" PRIu64 " torn bytes)", info.last_step,
                    info.torn);
@@ -137,8 +137,9 @@ static iron_status show(const ledger_options *o, const iron_ledgers *l,
             printf("; not closed: still being written, or its process was killed");
         putchar('\n');
     }
-    printf("%" PRIu64 " steps on %" PRIu64 " ranks, %" PRIu64 " samples, %" PRIu64 " tokens\n",
-           s->steps, s->ranks, s->samples, s->tokens);
+    printf("%" PRIu64 " step%s on %" PRIu64 " rank%s, %" PRIu64 " sample%s, %" PRIu64 " token%s\n",
+           s->steps, plural_s(s->steps), s->ranks, plural_s(s->ranks), s->samples,
+           plural_s(s->samples), s->tokens, plural_s(s->tokens));
     return IRON_OK;
 }
 
@@ -243,12 +244,13 @@ static iron_status check(const ledger_options *o, const iron_ledgers *l,
     } else if (found.total > 0) {
         status = print_findings(&found, err);
     } else {
-        printf("OK: %" PRIu64 " steps on %" PRIu64 " ranks, %" PRIu64 " samples, %" PRIu64
-               " tokens: nothing repeats, conflicts or is missing\n",
-               s->steps, s->ranks, s->samples, s->tokens);
+        printf("OK: %" PRIu64 " step%s on %" PRIu64 " rank%s, %" PRIu64 " sample%s, %" PRIu64
+               " token%s: nothing repeats, conflicts or is missing\n",
+               s->steps, plural_s(s->steps), s->ranks, plural_s(s->ranks), s->samples,
+               plural_s(s->samples), s->tokens, plural_s(s->tokens));
     }
     if (status == IRON_OK && found.total > 0) {
-        usage(err, "%" PRIu64 " finding%s", found.total, found.total == 1 ? "" : "s");
+        usage(err, "%" PRIu64 " finding%s", found.total, plural_s(found.total));
         status = err->status = IRON_E_MISMATCH;
     }
     iron_ledger_findings_deinit(&found);
@@ -495,7 +497,7 @@ static void print_trace(const traced *t) {
            s->samples);
     for (unsigned k = 0; k < IRON_LEDGER_SEEN; k++)
         if (s->seen[k] > 0 || k < 2)
-            printf("seen %u time%s%s: %" PRIu64 " samples (%.2f %%)\n", k, k == 1 ? "" : "s",
+            printf("seen %u time%s%s: %" PRIu64 " samples (%.2f %%)\n", k, plural_s(k),
                    k == IRON_LEDGER_SEEN - 1 ? " or more" : "", s->seen[k],
                    100 * (double)s->seen[k] / all);
     if (s->seen[0] > 0 && s->seen[0] < s->dataset_samples && next_unseen(t, 0, &first, &end))

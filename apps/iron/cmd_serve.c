@@ -154,10 +154,12 @@ static iron_status run(void *options, args *a, iron_error *err) {
         if (a->value_count != 2)
             return usage(err, "write iron serve verify DIR");
         IRON_TRY(iron_server_verify(a->values[1], &found, err));
-        printf("%s is sound: %" PRIu64 " engines, %" PRIu64 " feeds, %" PRIu64 " batches",
-               a->values[1], found.engines, found.feeds, found.batches);
+        printf("%s is sound: %" PRIu64 " engine%s, %" PRIu64 " feed%s, %" PRIu64 " batch%s",
+               a->values[1], found.engines, plural_s(found.engines), found.feeds,
+               plural_s(found.feeds), found.batches, found.batches == 1 ? "" : "es");
         if (found.runs > 0)
-            printf("; %" PRIu64 " runs, %" PRIu64 " records", found.runs, found.records);
+            printf("; %" PRIu64 " run%s, %" PRIu64 " record%s", found.runs, plural_s(found.runs),
+                   found.records, plural_s(found.records));
         if (found.removed > 0)
             printf("; %" PRIu64 " older feeds are no longer kept", found.removed);
         puts(found.is_running

@@ -45,6 +45,8 @@ void report_warning(const char *name, const char *format, ...) {
     print_message(name, "warning: ", text);
 }
 
+const char *plural_s(uint64_t count) { return count == 1 ? "" : "s"; }
+
 bool finish_output(iron_status *status, iron_error *err) {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return err->native != EPIPE;

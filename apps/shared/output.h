@@ -20,6 +20,9 @@ void report_error(const char *name, const iron_error *err);
 void report_warning(const char *name, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* "s", the plural of most nouns, unless there is one. */
+const char *plural_s(uint64_t count);
+
 /* Flushes standard output. If that fails and *status is IRON_OK, fills *status and err. Returns
  * false if the reader has closed the pipe, which needs no message. */
 bool finish_output(iron_status *status, iron_error *err);

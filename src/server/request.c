@@ -60,14 +60,6 @@ const char *iron__request_query(const iron__request *req, const char *name) {
  * It is decoded once, and must be UTF-8 without NULs; `+` is itself, as in paths. Literal parts of
  * a path are compared as they were sent: there is one way to write each of them. */
 
-int iron__hex_digit(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Decodes in place; false for a bad escape, a zero byte, or if the result is not UTF-8. */
 static bool decode(char *text) {
     char *to = text;
@@ -270,7 +262,7 @@ static bool is_strict(const iron__header *header, size_t header_bytes, const cha
     return step_line_end(&at, end) && at == end;
 }
 
-static iron__http_error malformed(const char *detail) {
+static iron__http_error bad_request(const char *detail) {
     return iron__http_error_make("malformed-request",
                                  "send the request as RFC 9112 requires; HTTP libraries do", "%s",
                                  detail);
@@ -301,7 +293,7 @@ static iron__http_error check_header(iron__request *req, const char *method, con
         req->body_at = NULL;
         req->must_close = true;
         if (!was_checked)
-            return malformed("the header does not follow RFC 9112");
+            return bad_request("the header does not follow RFC 9112");
     }
     header->target = (iron__text){req->target_text, bytes};
     return iron__header_check(header);
@@ -869,9 +861,9 @@ static void replace_refusal(void *server, const char *format, va_list values) {
     else if (status == MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE)
         error = header_too_large();
     else
-        error = malformed(current->is_routed ? "the chunks of the body cannot be read"
-                          : is_new           ? "the request line is not `METHOD target HTTP/1.1`"
-                                             : "the header does not follow RFC 9112");
+        error = bad_request(current->is_routed ? "the chunks of the body cannot be read"
+                            : is_new           ? "the request line is not `METHOD target HTTP/1.1`"
+                                               : "the header does not follow RFC 9112");
     iron__response_error(current, &error);
     iron__response_send_raw(current);
     if (is_new) /* libmicrohttpd does not know it */

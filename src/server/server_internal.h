@@ -23,6 +23,7 @@
 #include "core/clock.h"
 #include "core/fail.h"
 #include "core/files.h"
+#include "core/number.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -505,8 +506,6 @@ bool iron__tls_send(const iron__connection *c, const char *bytes, size_t count);
 /* Starts libmicrohttpd, which calls `notify` for connections that begin and end. */
 iron_status iron__http_start(iron_server *server, MHD_NotifyConnectionCallback notify,
                              iron__daemon *daemon, iron_error *err);
-/* The value of a hexadecimal digit, or -1. */
-int iron__hex_digit(char c);
 /* A name or an address, with brackets around IPv6 and, where allowed, a port. */
 bool iron__host_is_valid(iron__text host, bool may_have_port);
 

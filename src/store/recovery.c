@@ -380,7 +380,7 @@ static iron_status recover_feed(iron__store *store, recovery *r, const iron__fee
     const unsigned char *bytes;
 
     IRON_TRY(recovery_feed(r, row, err));
-    for (uint64_t k = 0, count; k < row->batches; k += count) {
+    for (uint64_t k = 0, count = 0; k < row->batches; k += count) {
         IRON_TRY(read_batches(store->db, row, k, &bytes, &count, err));
         IRON_TRY(recovery_batches(r, bytes, count, err));
         iron__store_report_loading(store);
@@ -585,7 +585,7 @@ static iron_status read_history(history *h, uint64_t feeds, iron_error *err) {
             high = middle - 1;
     }
     for (bool is_first = true; wants_more(h); number++, is_first = false) {
-        uint64_t index, count;
+        uint64_t index, count = 0;
         const unsigned char *bytes;
 
         IRON_TRY(history_feed(h, number, &row, err));

@@ -144,7 +144,7 @@ class Backup(ServerTest):
     def test_verify(self):
         """While it runs, after kill -9, and stopped; then a difference, named, with exit status 1."""
         server = self.fed_server()
-        self.assert_sound(server.data, "1 engines, 20 feeds, 60 batches", "a server is running")
+        self.assert_sound(server.data, "1 engine, 20 feeds, 60 batches", "a server is running")
         server.kill()
         self.assert_sound(server.data)
         self.assertTrue((server.data / "iron.db-wal").stat().st_size)

@@ -78,6 +78,9 @@ class Full(ServerTest):
             self.assertEqual(len(page["batches"]), 1 if tokens else 0)
             self.client.get(f"/v1/engines/{name}/state")
 
+    def server_says(self, words):
+        wait_until(words, lambda: words in " ".join(self.server.said))
+
     def assert_full(self):
         for body in (pack([1]), bytes(200_000)):
             self.assert_problem(self.client.feed("b", body), "disk-full")
@@ -87,7 +90,7 @@ class Full(ServerTest):
         figures = self.client.get("/metrics").body.decode()
         self.assertIn("\niron_disk_full 1\n", figures)
         self.assertIn("\niron_read_only 0\n", figures)
-        self.assertTrue([line for line in self.server.said if "is full" in line])
+        self.server_says("is full")
 
     def assert_deletes_and_feeds(self, how):
         """Fills the disk, deletes, feeds again; the server ends in the given way in between."""
@@ -113,7 +116,7 @@ class Full(ServerTest):
         os.remove(self.disk.place / "other")
         wait_until("ready", lambda: self.client.get("/readyz").status == 200)
         self.assertEqual(self.feed("b").status, 200)
-        self.assertIn("there is room again: feeds are accepted", " ".join(self.server.said))
+        self.server_says("there is room again: feeds are accepted")
         self.end(how)
         self.assertEqual(self.client.call("DELETE", "/v1/engines/b").status, 204)
         self.server.stop()

@@ -403,7 +403,7 @@ class Durability(RunsTest):
         run = self.api(copy).get("/v1/runs/a").json
         self.assertEqual(run["records"], 11)
         copy.stop()
-        self.assertIn("1 runs, 11 records", iron("serve", "verify", self.dir / "copy").text)
+        self.assertIn("1 run, 11 records", iron("serve", "verify", self.dir / "copy").text)
         changes = ("UPDATE run_records SET time = time + 1 WHERE time = 3000",
                    "UPDATE run_records SET bytes = zeroblob(136) WHERE time = 3000",
                    "DELETE FROM run_records WHERE time = 3000",
