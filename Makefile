@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 MAKEFLAGS += --no-print-directory
 
-.PHONY: build deps deps-build demo test test-all test-long test-cross lint bench install deb wheel fuzz clean
+.PHONY: build deps deps-build demo test test-all test-long test-cross lint bench install deb wheel dist fuzz clean
 
 build:                  ## the library and the commands: build/iron, build/iron-mpi, build/libiron.*
 	@cmake --preset release -DCMAKE_INSTALL_PREFIX=$(PREFIX) -DIRON_WERROR=OFF --log-level=NOTICE
@@ -55,6 +55,9 @@ deb: build              ## Debian packages of this build: build/iron_*.deb, buil
 
 wheel: build            ## a Python wheel with this build's library: build/iron_tokens-*.whl
 	@scripts/wheel
+
+dist: build             ## the files of a release: source, packages, SBOM, checksums: build/dist/
+	@scripts/dist
 
 clean:
 	@rm -rf build build-ci build-demo build-dev build-tsan build-clang build-cross build-fuzz build-gpu iron-demo

@@ -1,4 +1,4 @@
-"""publish: writes a record into the docs: docs/results/NAME, the index, and the README's figures.
+"""publish: writes a record into the docs: docs/results/NAME, the index, and the figures of docs/speed.md.
 
 Everything but record.json is generated from record.json, so that `scripts/record check` can generate it
 again and detect edited figures and outdated pages.
@@ -9,6 +9,7 @@ import re
 from . import collect, page, pictures, tables
 
 FOLDER = os.path.join("docs", "results")
+SPEED = os.path.join("docs", "speed.md")
 BEGIN, END = "<!-- record: figures below are written by scripts/record -->", "<!-- record: end -->"
 
 
@@ -58,7 +59,7 @@ def index_page(found):
             + markdown_table("Records", "", ["record", "device", "commit", "figures asked for"], rows)).rstrip() + "\n"
 
 
-def readme_rows(record):
+def speed_rows(record):
     wanted = (("tokens", "champion, 8 GiB resident, one batch"), ("tokens", "champion, 8 GiB as 3 MiB batches"),
               ("tokens", "champion over CUB"), ("tokens", "champion over the second paper"), ("tokens", "one 3 MiB batch"),
               ("tokens", "champion through NVIDIA"), ("feed", "iron feed of an 8 GiB file"), ("seal", "seal and statistics, 8 GiB"),
@@ -73,25 +74,25 @@ def readme_rows(record):
     return rows
 
 
-def readme_block(found):
+def speed_block(found):
     name, record = found[0]
     machine = record["machine"]
     ceiling = (record["benches"].get("cuda") or {}).get("ceiling_gb_s")
     lines = [BEGIN, "", "    scripts/gpu-check --profile                          # builds, checks, races; leaves record.tar.gz",
              "    scripts/record publish build-gpu/results/record.tar.gz", "",
              f"{page.device_words(machine) or machine['cpu']}, {machine['date'][:10]}" + (f", read ceiling {ceiling:.0f} GB/s" if ceiling else "") +
-             f": {page.verdict(record)} ([all of it]({FOLDER}/{name}/README.md), [what limits it](docs/limits.md)).", "",
+             f": {page.verdict(record)} ([all of it](results/{name}/README.md), [what limits it](limits.md)).", "",
              "| | in one run |", "|---|---:|"]
-    lines += [f"| {a} | {b} |" for a, b in readme_rows(record)]
-    return "\n".join(lines + ["", f"![Share of the measured limit, op by op]({FOLDER}/{name}/limits.svg)", "", END])
+    lines += [f"| {a} | {b} |" for a, b in speed_rows(record)]
+    return "\n".join(lines + ["", f"![Share of the measured limit, op by op](results/{name}/limits.svg)", "", END])
 
 
-def readme_with(root, found):
-    text = text_at(os.path.join(root, "README.md"))
+def speed_with(root, found):
+    text = text_at(os.path.join(root, SPEED))
     if BEGIN not in text or END not in text:
-        raise SystemExit(f"record: README.md has no place for figures; put '{BEGIN}' and '{END}' there")
+        raise SystemExit(f"record: {SPEED} has no place for figures; put '{BEGIN}' and '{END}' there")
     before, rest = text.split(BEGIN, 1)
-    return before + readme_block(found) + rest.split(END, 1)[1]
+    return before + speed_block(found) + rest.split(END, 1)[1]
 
 
 def wanted_files(root, found):
@@ -103,7 +104,7 @@ def wanted_files(root, found):
         files.update({os.path.join(folder, f"{n}.svg"): p for n, p in pictures.all_pictures(record).items()})
     if found:
         files[os.path.join(FOLDER, "README.md")] = index_page(found)
-        files["README.md"] = readme_with(root, found)
+        files[SPEED] = speed_with(root, found)
     return files
 
 

@@ -277,7 +277,7 @@ class Publishing(Folder):
         self.put_run()
         self.tree = self.path("tree")
         os.makedirs(os.path.join(self.tree, "docs"))
-        self.write("README.md", f"# a\n\n{publish.BEGIN}\nold\n{publish.END}\n\nend\n")
+        self.write("docs/speed.md", f"# a\n\n{publish.BEGIN}\nold\n{publish.END}\n\nend\n")
         self.record = collect.collect(self.folder)
         publish.add(self.tree, self.record, publish.name_of(self.record))
 
@@ -292,11 +292,11 @@ class Publishing(Folder):
     def test_published_files(self):
         folder = "docs/results/2026-01-02-made-up-1"
         self.assertEqual(publish.stale(self.tree), [])
-        readme = self.read("README.md")
-        self.assertTrue(readme.startswith("# a\n") and readme.endswith("\nend\n"))
-        self.assertNotIn("\nold\n", readme)
-        self.assertIn("| tokens: champion over CUB's reduction of the same monoid | 1.100 × |", readme)
-        self.assertIn(f"{folder}/limits.svg", readme)
+        page = self.read("docs/speed.md")
+        self.assertTrue(page.startswith("# a\n") and page.endswith("\nend\n"))
+        self.assertNotIn("\nold\n", page)
+        self.assertIn("| tokens: champion over CUB's reduction of the same monoid | 1.100 × |", page)
+        self.assertIn("](results/2026-01-02-made-up-1/limits.svg)", page)
         self.assertIn("2026-01-02-made-up-1", self.read("docs/results/README.md"))
         for name in os.listdir(os.path.join(self.tree, folder)):
             if name.endswith(".svg"):
@@ -304,8 +304,8 @@ class Publishing(Folder):
         self.assertIn("limits.svg", os.listdir(os.path.join(self.tree, folder)))
 
     def test_manually_changed_figure_is_detected(self):
-        self.write("README.md", self.read("README.md").replace("1.100 ×", "1.300 ×"))
-        self.assertEqual(publish.stale(self.tree), ["README.md"])
+        self.write("docs/speed.md", self.read("docs/speed.md").replace("1.100 ×", "1.300 ×"))
+        self.assertEqual(publish.stale(self.tree), ["docs/speed.md"])
         publish.refresh(self.tree)
         self.assertEqual(publish.stale(self.tree), [])
 
@@ -318,8 +318,8 @@ class Publishing(Folder):
         older = copy.deepcopy(self.record)
         older["machine"]["date"] = "2025-01-02T03:04:05Z"
         publish.add(self.tree, older, publish.name_of(older))
-        self.assertIn("results/2026-01-02", self.read("README.md"))
-        self.assertNotIn("results/2025-01-02", self.read("README.md"))
+        self.assertIn("results/2026-01-02", self.read("docs/speed.md"))
+        self.assertNotIn("results/2025-01-02", self.read("docs/speed.md"))
         self.assertIn("2025-01-02-made-up-1", self.read("docs/results/README.md"))
 
     def test_names_cannot_leave_the_folder(self):
