@@ -873,9 +873,12 @@ static iron_status look_at_names(const shard_list *list, finding_list *found, ir
 
         for (const char *at = n.base; *at;) {
             size_t digits = digits_at(at);
+            uint64_t value = 0;
 
+            for (size_t d = 0; d < digits && value < NUMBER_LIMIT; d++)
+                value = 10 * value + (uint64_t)(at[d] - '0');
             if (digits > 0 && n.count < NUMBERS_MAX)
-                n.numbers[n.count++] = (name_number){at, digits, strtoull(at, NULL, 10)};
+                n.numbers[n.count++] = (name_number){at, digits, value};
             at += digits > 0 ? digits : 1;
         }
         if (n.count > 0 && n.count < NUMBERS_MAX)

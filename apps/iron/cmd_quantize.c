@@ -102,13 +102,17 @@ static iron_status run(void *options, args *a, iron_error *err) {
     q.is_xor = strcmp(o->kind, "xor") == 0;
     q.wants_json = o->wants_json;
     if (a->value_count == 1 && strcmp(a->values[0], "-") == 0) {
-        for (next_word(word, &length); length > 0 && status == IRON_OK; next_word(word, &length))
+        while (status == IRON_OK) {
+            next_word(word, &length);
+            if (length == 0)
+                break;
             status = length < WORD_ROOM && strlen(word) == length
                          ? take_value(&q, word, err)
                          : usage(err,
                                  "value '%.40s...' is not a number; give decimals separated by "
                                  "blanks",
                                  word);
+        }
         if (status == IRON_OK && ferror(stdin))
             status = usage(err, "cannot read standard input: %s", strerror(errno));
     } else { /* all arguments are checked before the first line is printed */

@@ -598,7 +598,8 @@ iron_status iron__connections_accept(iron_server *server, iron_error *err) {
     a->limits.entries = calloc(o->max_connections, sizeof *a->limits.entries);
     IRON_FAIL_IF(!a->limits.entries, err, IRON_E_NOMEM, "out of memory for a table of %u addresses",
                  o->max_connections);
-    is_watched = epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->wake, &event) == 0;
+    is_watched =
+        a->epoll >= 0 && a->wake >= 0 && epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->wake, &event) == 0;
     for (size_t k = 0; k < server->listener_count; k++)
         is_watched =
             is_watched && epoll_ctl(a->epoll, EPOLL_CTL_ADD, server->listeners[k].fd, &event) == 0;
@@ -982,6 +983,8 @@ void iron__connections_stop(iron_server *server) {
             next = p->next;
             hang_up(a, p);
         }
+        for (size_t k = 0; k < server->listener_count; k++) /* a service manager keeps them open */
+            (void)epoll_ctl(a->epoll, EPOLL_CTL_DEL, server->listeners[k].fd, NULL);
         iron__listeners_close(server);
     }
     atomic_store(&server->is_cutting, true);

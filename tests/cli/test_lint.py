@@ -141,7 +141,8 @@ class Good(LintTest):
         self.shards(["train_000001.bin", "train_000002.bin", "val_000000.bin"], "split")
         self.shards(["a7f3.bin", "a9c1.bin", "b2.bin"], "hashes")
         self.shards([f"{y}_{m:02}.bin" for y in (2023, 2024) for m in (1, 2, 3)], "months")
-        for folder in ("dates", "steps", "split", "hashes", "months"):
+        self.shards([f"run-{run}-{k:05}.bin" for run in ("20261119210812345678", "20261120093011223344") for k in (1, 2)], "runs")
+        for folder in ("dates", "steps", "split", "hashes", "months", "runs"):
             self.clean(folder, "--dtype", "u16", *self.OPTIONS)
 
     def test_complete_totals(self):

@@ -270,9 +270,10 @@ static uint32_t group_count(const iron__gpu_work *work, const plan *p) {
 /* The work's own is its plan. */
 static iron_status set_up(iron__gpu_work *work, iron_error *err) {
     const style *s = work->spec->own;
-    plan *p;
+    plan *p = work->own; /* of an earlier number of elements */
 
-    IRON_TRY(IRON_ALLOCATE(&p, iron__allocator_default(), 1, "a plan", err));
+    if (!p)
+        IRON_TRY(IRON_ALLOCATE(&p, iron__allocator_default(), 1, "a plan", err));
     work->own = p;
     *p = (plan){.kernel = s->kernel, .loads = s->loads};
     IRON_TRY(s->make_plan(&work->device->info, &work->c, p, err));
