@@ -201,22 +201,30 @@ iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron
         return iron__no_memory(err, "a file name");
     pthread_mutex_lock(&cache.mutex);
     index = cache.last;
-    if (!index || strcmp(index->path, path) != 0 || !index->is_settled ||
-        !read_version(path, &now, &is_settled) || memcmp(&now, &index->version, sizeof now) != 0) {
+    if (index && (strcmp(index->path, path) != 0 || !index->is_settled ||
+                  !read_version(path, &now, &is_settled) ||
+                  memcmp(&now, &index->version, sizeof now) != 0))
+        index = NULL;
+    if (index)
+        index->users++;
+    pthread_mutex_unlock(&cache.mutex);
+    if (!index) { /* reading may take long, and other threads open other datasets meanwhile */
         status = read_index(path, &index, err);
         if (index) {
+            pthread_mutex_lock(&cache.mutex);
+            index->users++; /* one for the cache, one for the caller */
             leave_index(cache.last);
             cache.last = index;
+            pthread_mutex_unlock(&cache.mutex);
         }
     }
+    free(path);
     if (index && index->fault.status != IRON_OK) {
         status = iron__fail_again(err, &index->fault);
-    } else if (index) {
-        index->users++;
-        *out = index;
+        iron__mds_index_close(index);
+        index = NULL;
     }
-    pthread_mutex_unlock(&cache.mutex);
-    free(path);
+    *out = index;
     return status;
 }
 

@@ -1414,6 +1414,8 @@ static iron_status reader_begin(reader *r, parquet *file, size_t chunk, const ir
     pthread_mutex_unlock(&file->mutex);
     if (!w)
         w = calloc(1, sizeof *w);
+    if (!w)
+        return iron__no_memory(err, iron__path_shown(in->path));
     *r = (reader){.file = file,
                   .chunk = &file->chunks[chunk],
                   .in = *in,
@@ -1421,7 +1423,7 @@ static iron_status reader_begin(reader *r, parquet *file, size_t chunk, const ir
                   .work = w,
                   .window = &w->pages};
     r->in.is_stream = false;
-    return w ? IRON_OK : iron__no_memory(err, r->name);
+    return IRON_OK;
 }
 
 static void reader_end(reader *r) {
@@ -1606,7 +1608,7 @@ static uint64_t split_levels(const level_shape *shape, const unsigned char *from
 /* Version 1: levels and values are compressed together. */
 static iron_status read_body_v1(reader *r, const page_header *p, bool wants_values, body *out,
                                 iron_error *err) {
-    const unsigned char *from = NULL, *stored;
+    const unsigned char *from = r->window->block.data, *stored;
     uint64_t values, need, have = 0;
     bool is_compressed = is_packed(r, p) && p->size > 0;
     iron__block *page = &r->work->page;
