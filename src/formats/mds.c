@@ -201,9 +201,9 @@ iron_status iron__mds_index_open(const char *folder, iron__mds_index **out, iron
         return iron__no_memory(err, "a file name");
     pthread_mutex_lock(&cache.mutex);
     index = cache.last;
-    if (index && (strcmp(index->path, path) != 0 || !index->is_settled ||
-                  !read_version(path, &now, &is_settled) ||
-                  memcmp(&now, &index->version, sizeof now) != 0))
+    if (index &&
+        (strcmp(index->path, path) != 0 || !index->is_settled ||
+         !read_version(path, &now, &is_settled) || memcmp(&now, &index->version, sizeof now) != 0))
         index = NULL;
     if (index)
         index->users++;
