@@ -64,17 +64,17 @@ void json_put(iron_json_writer *j, const json_member *members);
 #define MEMBER(name_, kind_, ...)                                                                  \
     { .name = name_, .kind = kind_, __VA_ARGS__ }
 #define MEMBERS(...)        ((const json_member[]){__VA_ARGS__, MEMBER(NULL, '\0', .text = NULL)})
-#define TEXT(name, value)   MEMBER(name, 't', .text = value)
+#define TEXT(name, value)   MEMBER(name, 't', .text = (value))
 #define BOOL(name, value)   MEMBER(name, 'b', .number = (value) ? 1 : 0)
-#define NUMBER(name, value) MEMBER(name, 'n', .number = value)
+#define NUMBER(name, value) MEMBER(name, 'n', .number = (value))
 /* A 64-bit number as a string of decimal digits, which readers with doubles do not round. */
-#define DECIMAL(name, value)      MEMBER(name, 'd', .number = value)
-#define HEX(name, value, digits_) MEMBER(name, 'x', .number = value, .digits = digits_)
-#define REAL(name, format, value) MEMBER(name, 'r', .text = format, .real = value)
+#define DECIMAL(name, value)      MEMBER(name, 'd', .number = (value))
+#define HEX(name, value, digits_) MEMBER(name, 'x', .number = (value), .digits = (digits_))
+#define REAL(name, format, value) MEMBER(name, 'r', .text = (format), .real = (value))
 #define OBJECT(name, ...)         MEMBER(name, '{', .members = MEMBERS(__VA_ARGS__))
 #define ARRAY(name, ...)          MEMBER(name, '[', .members = MEMBERS(__VA_ARGS__))
 /* null if it is not known; a count that is IRON_COUNT_UNKNOWN. */
-#define NUMBER_IF(known, name, value) MEMBER(name, 'n', .number = value, .is_null = !(known))
+#define NUMBER_IF(known, name, value) MEMBER(name, 'n', .number = (value), .is_null = !(known))
 #define OBJECT_IF(known, name, ...)                                                                \
     MEMBER(name, '{', .members = (known) ? MEMBERS(__VA_ARGS__) : NULL)
 #define KNOWN(name, value) NUMBER_IF((value) != IRON_COUNT_UNKNOWN, name, value)

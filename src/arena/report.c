@@ -60,7 +60,7 @@ static iron_status write_whole(const char *path, report_printer *print, const ir
 }
 
 /* The members name, text, name, text, ... NULL of an object. */
-static void __attribute__((sentinel)) put_texts(iron_json_writer *j, ...) {
+static void __attribute__((sentinel)) put_text_members(iron_json_writer *j, ...) {
     va_list members;
 
     va_start(members, j);
@@ -68,6 +68,7 @@ static void __attribute__((sentinel)) put_texts(iron_json_writer *j, ...) {
         iron_json_text(j, name, va_arg(members, const char *));
     va_end(members);
 }
+#define put_texts(...) put_text_members(__VA_ARGS__, (const char *)NULL)
 
 const char *iron_arena_op_at(size_t index) {
     return iron__op_at(index) ? iron__op_at(index)->name : NULL;
@@ -169,14 +170,14 @@ static void put_ops(iron_json_writer *j, const iron__op *const *ops, size_t coun
             if (!op_note(ops[k], note))
                 continue;
             iron_json_open(j, NULL, '{');
-            put_texts(j, "title", iron_arena_note_title(note), "text", op_note(ops[k], note), NULL);
+            put_texts(j, "title", iron_arena_note_title(note), "text", op_note(ops[k], note));
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
         iron_json_open(j, "axes", '[');
         for (size_t a = 0; op_axis_at(ops[k], a, &axis); a++) {
             iron_json_open(j, NULL, '{');
-            put_texts(j, "name", axis.name, "about", axis.about, "values", axis.values, NULL);
+            put_texts(j, "name", axis.name, "about", axis.about, "values", axis.values);
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
@@ -184,7 +185,7 @@ static void put_ops(iron_json_writer *j, const iron__op *const *ops, size_t coun
         for (size_t c = 0; op_contender_at(ops[k], c, &row); c++) {
             iron_json_open(j, NULL, '{');
             put_texts(j, "name", row.name, "backends", row.backends, "idea", row.idea, "beats",
-                      row.beats, NULL);
+                      row.beats);
             iron_json_close(j, '}');
         }
         iron_json_close(j, ']');
@@ -216,15 +217,15 @@ static void print_registry(const iron__report *report, FILE *to) {
                   op->traffic, "unless", op->unless, "used", op->used, "measured",
                   iron__op_measured(op->name), "bound",
                   op->bound == IRON_BOUND_READ ? "read" : "copy", "usual_dtype",
-                  iron__element_name(op->usual), NULL);
+                  iron__element_name(op->usual));
         put_elements(j, op->elements);
         iron_json_open(j, "baselines", '{');
-        put_texts(j, "cpu", op->baselines[0], "gpu", op->baselines[1], NULL);
+        put_texts(j, "cpu", op->baselines[0], "gpu", op->baselines[1]);
         iron_json_close(j, '}');
         iron_json_open(j, "axes", '[');
         for (const iron__axis *axis = op->axes; axis < op->axes + op->axis_count; axis++) {
             iron_json_open(j, NULL, '{');
-            put_texts(j, "name", axis->name, "about", axis->about, NULL);
+            put_texts(j, "name", axis->name, "about", axis->about);
             iron_json_open(j, "values", '[');
             for (size_t k = 0; k < axis->count; k++)
                 if (axis->words)
@@ -238,7 +239,7 @@ static void print_registry(const iron__report *report, FILE *to) {
         iron_json_open(j, "contenders", '[');
         for (size_t c = 0; iron__op_contender(op, c, &row); c++) {
             iron_json_open(j, NULL, '{');
-            put_texts(j, "name", row.name, "idea", row.idea, "beats", row.beats, NULL);
+            put_texts(j, "name", row.name, "idea", row.idea, "beats", row.beats);
             iron_json_open(j, "backends", '[');
             for (size_t k = 0; k < BACKENDS; k++)
                 if (row.backends & backends[k].bit)
@@ -371,12 +372,12 @@ static void put_row(iron_json_writer *j, const iron__report_row *row) {
 
     iron_json_open(j, NULL, '{');
     put_texts(j, "op", row->op, "contender", row->contender, "backend", row->backend, "memory",
-              row->memory, "device", row->device, "size", row->size, "dtype", row->dtype, NULL);
+              row->memory, "device", row->device, "size", row->size, "dtype", row->dtype);
     put_params(j, row);
     iron_json_bool(j, "peer", row->is_peer);
     iron_json_number(j, "useful_bytes", row->useful_bytes);
     iron_json_bool(j, "cache_resident", row->is_cache_resident);
-    put_texts(j, "status", iron__row_status_name(row->status), "reason", row->reason, NULL);
+    put_texts(j, "status", iron__row_status_name(row->status), "reason", row->reason);
     iron_json_bool(j, "verified", row->is_verified);
     iron_json_text(j, "baseline", row->baseline);
     put_known(j, "speedup", row->status == IRON_ROW_OK ? row->speedup : 0);
@@ -450,14 +451,14 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
     const iron__own_data *own = report->own;
 
     iron_json_open(j, NULL, '{');
-    put_texts(j, "schema", "iron.arena/1", "iron", report->version, NULL);
+    put_texts(j, "schema", "iron.arena/1", "iron", report->version);
     iron_json_open(j, "host", '{');
-    put_texts(j, "name", host->name, "cpu", host->cpu, "features", host->features, NULL);
+    put_texts(j, "name", host->name, "cpu", host->cpu, "features", host->features);
     iron_json_number(j, "threads", host->threads);
     iron_json_number(j, "memory_bytes", host->memory_bytes);
     iron_json_number(j, "cache_bytes", host->cache_bytes);
     put_texts(j, "kernel", host->kernel, "compiler", host->compiler, "flags", host->flags, "commit",
-              host->commit, "date", host->date, "command", report->command, NULL);
+              host->commit, "date", host->date, "command", report->command);
     iron_json_real(j, "seconds", report->seconds);
     iron_json_real(j, "ceiling_seconds", report->ceiling_seconds);
     iron_json_real(j, "race_seconds", report->race_seconds);
@@ -472,7 +473,7 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
         iron_json_open(j, NULL, '{');
         iron_json_text(j, "backend", d->backend);
         iron_json_number(j, "index", d->index);
-        put_texts(j, "name", d->name, "driver", d->driver, NULL);
+        put_texts(j, "name", d->name, "driver", d->driver);
         iron_json_number(j, "units", d->units);
         iron_json_number(j, "memory_bytes", d->memory_bytes);
         iron_json_number(j, "cache_bytes", d->cache_bytes);
@@ -492,8 +493,8 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
     for (const iron__report_ceiling *c = report->ceilings;
          c < report->ceilings + report->ceiling_count; c++) {
         iron_json_open(j, NULL, '{');
-        put_texts(j, "backend", c->backend, "device", c->device, "name", c->name, "shape", c->shape,
-                  NULL);
+        put_texts(j, "backend", c->backend, "device", c->device, "name", c->name, "shape",
+                  c->shape);
         iron_json_number(j, "bytes", c->bytes);
         iron_json_number(j, "measurements", c->measurements);
         iron_json_real(j, "low_gb_s", c->low_gb_s);
@@ -508,7 +509,7 @@ static void put_document(const iron__report *report, iron_json_writer *j) {
     iron_json_close(j, ']');
     if (own) {
         iron_json_open(j, "data", '{');
-        put_texts(j, "file", own->file, "dtype", iron__element_name(own->data.element), NULL);
+        put_texts(j, "file", own->file, "dtype", iron__element_name(own->data.element));
         iron_json_number(j, "tokens", own->data.count);
         iron_json_number(j, "file_tokens", own->total);
         iron_json_close(j, '}');

@@ -63,10 +63,12 @@ iron__statistics iron__statistics_of(const double *samples, size_t count) {
         return s;
     for (size_t k = 0; k < count; k++)
         term /= 2;
-    for (below = term; 2 * below <= OUTSIDE; below += term) {
+    below = term;
+    while (2 * below <= OUTSIDE) {
         s.coverage = 1 - 2 * below;
         rank++; /* of the bounds from either end: 1 means the least and the greatest */
         term *= (double)(count - rank + 1) / (double)rank;
+        below += term;
     }
     s.low = sorted[rank - 1];
     s.high = sorted[count - rank];

@@ -37,6 +37,8 @@ iron_status iron__progress(iron_progress progress, void *context, uint64_t done,
                            iron_error *err);
 
 #ifdef __clang_analyzer__ /* it does not see other files: these do not return IRON_OK */
+#define iron__fail(err, status, native, ...)                                                       \
+    (iron__fail((err), (status), (native), __VA_ARGS__), (status))
 #define iron__no_memory(err, what) (iron__no_memory((err), (what)), IRON_E_NOMEM)
 #define iron__fail_again(err, why) (iron__fail_again((err), (why)), IRON_E_STATE)
 #define iron__fail_path(err, verb, path, code)                                                     \

@@ -36,6 +36,7 @@ static inline uint64_t iron__fnv(uint64_t hash, const void *data, size_t bytes) 
     const unsigned char *at = data;
 
     for (size_t k = 0; k < bytes; k++)
+        /* it does not know bytes of words: NOLINTNEXTLINE(clang-analyzer-core.Undefined*) */
         hash = (hash ^ at[k]) * IRON_FNV_PRIME;
     return hash;
 }

@@ -479,8 +479,8 @@ static iron_status cpu_feed_files(iron_engine *e, const iron__file_tokens *t, si
     }
     s = plan_span(e, t->count, FILE_RUNS_MAX, e->config.with_seal, iron_source_dtype(t->source));
     s.files = t;
-    s.task_runs =
-        iron__min_size(PIECE_BYTES / width / s.run, s.runs / (TASKS_PER_THREAD * threads) + 1);
+    s.task_runs = iron__min_size(PIECE_BYTES / width / s.run,
+                                 s.runs / ((uint64_t)TASKS_PER_THREAD * threads) + 1);
     run.context = &s;
     run.count = (s.runs + s.task_runs - 1) / s.task_runs;
     s.buffer_bytes = (RUN_TOKENS + 16) * width + IRON_PREFETCH_BYTES;

@@ -212,7 +212,7 @@ static char *take_buffer(iron__parallel_source *p) {
     pthread_mutex_lock(&p->buffer_mutex);
     buffer = p->idle_buffers;
     if (buffer)
-        memcpy(&p->idle_buffers, buffer, sizeof buffer);
+        memcpy(&p->idle_buffers, buffer, sizeof p->idle_buffers);
     pthread_mutex_unlock(&p->buffer_mutex);
     if (buffer)
         return buffer;
@@ -222,7 +222,7 @@ static char *take_buffer(iron__parallel_source *p) {
 
 static void give_buffer(iron__parallel_source *p, char *buffer) {
     pthread_mutex_lock(&p->buffer_mutex);
-    memcpy(buffer, &p->idle_buffers, sizeof buffer);
+    memcpy(buffer, &p->idle_buffers, sizeof p->idle_buffers);
     p->idle_buffers = buffer;
     pthread_mutex_unlock(&p->buffer_mutex);
 }

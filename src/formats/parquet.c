@@ -686,13 +686,13 @@ static iron_status find_codec(const file_footer *f, int number, iron__codec *cod
                   {"BROTLI", IRON_CODEC_NONE},       {"LZ4 (the old one)", IRON_CODEC_NONE},
                   {"ZSTD", IRON_CODEC_ZSTD},         {"LZ4_RAW", IRON_CODEC_LZ4_RAW}};
 
-    IRON_FAIL_IF(number < 0 || (size_t)number >= sizeof codecs / sizeof codecs[0], err,
-                 IRON_E_UNSUPPORTED,
-                 "%.100s is compressed with Parquet codec %d, which is not known; write it with "
-                 "ZSTD or SNAPPY",
-                 f->name, number);
+    if (number < 0 || (size_t)number >= sizeof codecs / sizeof codecs[0])
+        IRON_FAIL(err, IRON_E_UNSUPPORTED,
+                  "%.100s is compressed with Parquet codec %d, which is not known; write it with "
+                  "ZSTD or SNAPPY",
+                  f->name, number);
     *codec = codecs[number].codec;
-    IRON_FAIL_IF(number > 0 && *codec == IRON_CODEC_NONE, err, IRON_E_UNSUPPORTED,
+    IRON_FAIL_IF(number != 0 && *codec == IRON_CODEC_NONE, err, IRON_E_UNSUPPORTED,
                  "%.100s is compressed with %s, which is not read; write it with ZSTD, SNAPPY, "
                  "GZIP or LZ4_RAW",
                  f->name, codecs[number].name);
@@ -1230,6 +1230,7 @@ static bool add_deltas_32(deltas *d, const unsigned char *from, size_t n, uint64
 
     unpack(from, (n + 7) / 8, piece, width);
     for (size_t k = 0; k < n; k++) {
+        /* unpack has filled it: NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         last += (uint32_t)least + piece[k];
         all |= last;
         to[k] = last;

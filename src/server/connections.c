@@ -481,15 +481,16 @@ static void add_connection(iron__acceptor *a, int fd, const struct sockaddr_stor
         (is_tls ? hand_over : add_pending)(a, p);
         return;
     }
-    if (refusal.kind)
-        iron__log_event(
-            a->server->log, IRON_LOG_WARNING, "refused",
-            (iron__log_member[]){{.name = "client", .address = (const struct sockaddr *)address},
-                                 {.name = "message", .text = refusal.detail},
-                                 {0}},
-            NULL);
-    else
+    if (refusal.kind) {
+        const iron__log_member what[] = {
+            {.name = "client", .address = (const struct sockaddr *)address},
+            {.name = "message", .text = refusal.detail},
+            {0}};
+
+        iron__log_event(a->server->log, IRON_LOG_WARNING, "refused", what, NULL);
+    } else {
         release(a, key);
+    }
     close(fd);
 }
 

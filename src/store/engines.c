@@ -174,6 +174,7 @@ static void nodes_copy(const iron__node_arrays *to, const uint32_t *xors, const 
 
 /* The nodes of an engine in host memory; an error if its device has failed. */
 static iron_status read_nodes(iron_engine *engine, iron__hashed_nodes *nodes, iron_error *err) {
+    assert(engine);
     nodes->xor_accumulators = iron_engine_xor_accumulators(engine);
     nodes->potentials = iron_engine_potentials(engine);
     if (nodes->xor_accumulators && nodes->potentials)
@@ -1615,7 +1616,7 @@ iron__feed_outcome iron__feed_take(iron__feed *feed, const void *bytes, size_t c
         if (!body && need > 0) {
             iron__fail(err, IRON_E_NOMEM, 0, "out of memory for a body of %zu bytes", need);
             outcome = IRON_FEED_FAILED;
-        } else if (count > 0) {
+        } else if (body && count > 0) {
             memcpy(body + feed->held, bytes, count);
             feed->held = need;
         }

@@ -64,7 +64,7 @@ static void pair_groups(const iron__gpu_info *info, const tokens_span *s, uint32
 /* 64 groups of 8 warps, or two per unit of a larger device. */
 static void warp_per_node(const iron__gpu_info *info, const tokens_span *s, uint32_t groups[2]) {
     uint32_t most = (uint32_t)iron__kit_pieces(s->nodes, TOKENS_TILED_THREADS / 32);
-    uint32_t wanted = (uint32_t)iron__max(2 * info->units, VECTOR_GROUPS);
+    uint32_t wanted = (uint32_t)iron__max(UINT64_C(2) * info->units, VECTOR_GROUPS);
 
     groups[0] = wanted < most || most < VECTOR_GROUPS ? wanted : most;
 }
@@ -689,12 +689,13 @@ static iron_status launch_last_group(iron__tokens_gpu *t, iron__gpu_queue *queue
     c.count = 1;
     c.last = s->count;
     t->is_step_last = false;
-    return IRON_KIT_LAUNCH(
-        queue, err, t->kernels.whole, at_most(WHOLE_UNIT_GROUPS * t->device->info.units, groups[0]),
-        TOKENS_CHAMPION_THREADS, IRON_GPU_BUFFER(tokens), IRON_GPU_BUFFER(b->xors),
-        IRON_GPU_BUFFER(b->sums), IRON_GPU_BUFFER(b->arrived), NODE_ARGS(b),
-        IRON_GPU_BUFFER(b->totals), LATTICE_ARGS(b), IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice),
-        IRON_GPU_VALUE(c));
+    return IRON_KIT_LAUNCH(queue, err, t->kernels.whole,
+                           at_most((uint64_t)WHOLE_UNIT_GROUPS * t->device->info.units, groups[0]),
+                           TOKENS_CHAMPION_THREADS, IRON_GPU_BUFFER(tokens),
+                           IRON_GPU_BUFFER(b->xors), IRON_GPU_BUFFER(b->sums),
+                           IRON_GPU_BUFFER(b->arrived), NODE_ARGS(b), IRON_GPU_BUFFER(b->totals),
+                           LATTICE_ARGS(b), IRON_GPU_VALUE(*s), IRON_GPU_VALUE(t->lattice),
+                           IRON_GPU_VALUE(c));
 }
 
 /* All groups exchange their sums; the first ones update the nodes. */
