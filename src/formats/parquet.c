@@ -1230,7 +1230,7 @@ static bool add_deltas_32(deltas *d, const unsigned char *from, size_t n, uint64
 
     unpack(from, (n + 7) / 8, piece, width);
     for (size_t k = 0; k < n; k++) {
-        /* unpack has filled it: NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+        /* unpack wrote it: NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
         last += (uint32_t)least + piece[k];
         all |= last;
         to[k] = last;
