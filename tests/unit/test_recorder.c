@@ -68,6 +68,17 @@ static iron_status pass_with_refusals(iron_recorder *r, iron_error *err) {
     return IRON_OK;
 }
 
+/* Field by field: the bytes between fields may be anything. */
+static void assert_equal_records(const iron_ledger_record *a, const iron_ledger_record *b) {
+    assert_int_equal(a->rank, b->rank);
+    assert_int_equal(a->micro, b->micro);
+    assert_int_equal(a->epoch, b->epoch);
+    assert_int_equal(a->step, b->step);
+    assert_int_equal(a->tokens, b->tokens);
+    assert_string_equal(a->seal, b->seal);
+    assert_memory_equal(&a->bag, &b->bag, sizeof a->bag);
+}
+
 static void records_do_not_depend_on_how_rows_are_passed(void **state) {
     iron_ledger_record want, found;
 
@@ -78,9 +89,9 @@ static void records_do_not_depend_on_how_rows_are_passed(void **state) {
     assert_int_equal(want.tokens, ROWS * LENGTH);
     assert_int_equal(want.bag.samples, ROWS);
     record("wide", pass_wide, &found);
-    assert_memory_equal(&found, &want, sizeof want);
+    assert_equal_records(&found, &want);
     record("refused", pass_with_refusals, &found);
-    assert_memory_equal(&found, &want, sizeof want);
+    assert_equal_records(&found, &want);
 }
 
 int main(void) {
