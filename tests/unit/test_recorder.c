@@ -33,7 +33,7 @@ static void record(const char *name, pass_rows *pass, iron_ledger_record *out) {
     assert_ok(iron_recorder_close(r, &err), &err);
     assert_ok(iron_ledgers_open(&path, 1, &ledgers, &err), &err);
     assert_int_equal(iron_ledgers_record_count(ledgers), 1);
-    memset(out, 0, sizeof *out); /* it is compared byte by byte */
+    memset(out, 0, sizeof *out);
     out->struct_size = sizeof *out;
     assert_ok(iron_ledgers_record(ledgers, 0, out, &err), &err);
     out->time_ns = 0;
