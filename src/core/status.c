@@ -12,6 +12,7 @@
 #include <string.h>
 
 /* What fail.h tells the analyzer is for callers; here are the functions themselves. */
+#undef iron__fail
 #undef iron__no_memory
 #undef iron__fail_again
 #undef iron__fail_path

@@ -40,7 +40,8 @@ def sentences() -> dict:
     """{sentence: file}"""
     found = {}
     for path in FILES:
-        text = re.sub(r"/\*.*?\*/", "", (REPO / path).read_text(encoding="utf-8"), flags=re.DOTALL)
+        text = (REPO / path).read_text(encoding="utf-8").partition("\n/* Outputs. */")[0]  # a start has none
+        text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
         for call in CALL.finditer(text):
             words = "".join(LITERAL.findall(call_at(text, call.end())))
             if call.group().startswith("iron__fail_path"):
