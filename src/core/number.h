@@ -41,7 +41,7 @@ static inline void iron__lower(_Atomic uint64_t *number, uint64_t value) {
         ;
 }
 
-/* The value of a hexadecimal digit; -1: it is none. */
+/* The value of a hexadecimal digit, or -1. */
 static inline int iron__hex_digit(char c) {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
