@@ -193,7 +193,7 @@ class Documentation(unittest.TestCase):
         self.assertLessEqual(len(README.splitlines()), 150)
 
     def test_english(self):
-        """Phrases that no native speaker would write; see CONTRIBUTING.md."""
+        """Phrases that no native speaker would write."""
         odd = re.compile(r"(?<!there )\b(is|are) none\b|\bwhoever\b|\bthat which\b|\bwhat stands between\b|\bof which one\b"
                          r"|\ba line a file\b|\bof what the memory gave\b")
         texts = {str(page.relative_to(REPO)): page.read_text(encoding="utf-8") for page in pages()}
